@@ -73,7 +73,7 @@ fn root_an_unprivileged_reader_sees_all_sockets_but_not_all_owners() {
 }
 
 #[test]
-fn root_hidden_processes_are_told() {
+fn root_hidden_processes_are_reported() {
     testkit::require_root!();
     let lab = furnished("hidepid");
     let limits = [Limit::HidePid(2), Limit::User { uid: 65_534, gid: 65_534 }];

@@ -61,7 +61,7 @@ listener = socket.socket(); listener.bind(('127.0.0.1', 8084)); listener.listen(
     );
     assert_eq!(rows(compare(&["--baseline", &tape, "thing = finding and netns != null"])), Vec::<Value>::new());
 
-    lab.inside(|| std::fs::write("/proc/sys/net/core/somaxconn", "77")).unwrap();
+    lab.run_inside(|| std::fs::write("/proc/sys/net/core/somaxconn", "77")).unwrap();
     std::process::Command::new("kill").arg(first.to_string()).status().unwrap();
     lab.spawn("python3", &["-c", LATER]);
     lab.wait_until("one has gone and one has come", || listens("8085") && !listens("8084"));

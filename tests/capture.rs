@@ -25,7 +25,7 @@ fn capture(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
 
 /// Sends `count` datagrams of ten bytes to a port of the lab that no process listens on.
 fn send(lab: &Lab, port: u16, count: usize) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..count {
             // Some calls return the ICMP error caused by the previous datagram.
@@ -151,7 +151,7 @@ fn root_capture_goes_on_when_interfaces_go() {
     let mut going = capture(&lab, "iface", &["-i", "d0", "-i", "lo", "dport = 7123"]);
     let lines = said(&mut going);
     let out = || {
-        lab.inside(|| {
+        lab.run_inside(|| {
             let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
             let _ = lab.output("ip", &["neigh", "replace", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "dev", "d0"]);
             socket.send_to(b"0123456789", "192.0.2.9:7123").unwrap();
@@ -198,7 +198,7 @@ fn root_capture_sees_interfaces_and_namespaces_of_later() {
     lab.ip(&["link", "set", "d0", "up"]);
     lab.ip(&["addr", "add", "192.0.2.1/24", "dev", "d0"]);
     lab.ip(&["neigh", "replace", "192.0.2.9", "lladdr", "02:00:00:00:00:09", "dev", "d0"]);
-    lab.inside(|| UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"0", "192.0.2.9:7123").unwrap());
+    lab.run_inside(|| UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"0", "192.0.2.9:7123").unwrap());
     all.read_until("a packet of the new interface", |lines| lines == ["d0\t192.0.2.9"]);
     send(&other, 7124, 1);
     let expected = format!("{}\tlo\t7124", other.name());
@@ -226,7 +226,7 @@ fn root_capture_takes_packets_that_are_longer_than_frames() {
     let filter = "tcp dst port 7125 and len > 9000";
     let mut cut = capture(&lab, "len,caplen", &["-i", "lo", filter]);
     let mut whole = capture(&lab, "len,caplen", &["-i", "lo", "--snaplen", "262144", "--latency", "1ms", filter]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let listener = TcpListener::bind("127.0.0.1:7125").unwrap();
         let mut sender = TcpStream::connect("127.0.0.1:7125").unwrap();
         let mut reader = listener.accept().unwrap().0;
@@ -365,9 +365,9 @@ fn root_capture_files_are_those_of_tcpdump() {
 
 /// Sends packets from the client that all end with the mark; the last one contains "the end".
 pub(crate) fn marked_traffic(hosts: &Routed) {
-    let listener = hosts.server.inside(|| TcpListener::bind("172.17.0.2:7125").unwrap());
+    let listener = hosts.server.run_inside(|| TcpListener::bind("172.17.0.2:7125").unwrap());
     let reader = std::thread::spawn(move || listener.accept().unwrap().0.read_to_end(&mut Vec::new()).unwrap());
-    hosts.client.inside(|| {
+    hosts.client.run_inside(|| {
         let mut stream = TcpStream::connect("172.17.0.2:7125").unwrap();
         stream.write_all(&MARK.repeat(40_000)).unwrap();
         drop(stream);

@@ -114,8 +114,8 @@ fn root_capture_filters_by_what_nat_makes_of_packets() {
     ));
     let words = ["ip", "and", "nat = dnat"];
     let mut going = capture(&routed.router, "iface,dst,dport,backend", &words);
-    let listener = routed.server.inside(|| TcpListener::bind((SERVER, 80)).unwrap());
-    let mut stream = routed.client.inside(|| {
+    let listener = routed.server.run_inside(|| TcpListener::bind((SERVER, 80)).unwrap());
+    let mut stream = routed.client.run_inside(|| {
         let udp = UdpSocket::bind("0.0.0.0:0").unwrap();
         for _ in 0..3 {
             udp.send_to(b"x", (SERVER, 7010)).unwrap();
@@ -143,7 +143,7 @@ fn root_capture_bounds_what_a_flood_makes_it_ask() {
     lab.use_conntrack();
     lab.nft("table inet t { chain o { type filter hook input priority -1; udp dport 9 drop; }\n}");
     let mut going = capture(&lab, "dst,ct_id", &["-i", "lo", "udp dst port 9", "--buffer", "64MiB"]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         (0..FLOOD).for_each(|n| _ = socket.send_to(b"x", (Ipv4Addr::from(0x7f01_0000 + n), 9)));
     });
@@ -169,7 +169,7 @@ fn root_capture_says_why_it_knows_no_connections() {
     confine(&mut unable, &[Limit::Network(lab.path()), Limit::WithoutCaps(vec![Cap::NetAdmin])]).unwrap();
     let mut going: Going<String> = Going::spawn(unable, |line| line);
     testkit::wait_until("the ring is there", || rings(&lab) == 1);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let _ = UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", (Ipv4Addr::LOCALHOST, 7123));
     });
     let code = going.child.wait().unwrap().code();
@@ -223,8 +223,8 @@ fn root_files_say_what_nat_makes_of_packets() {
     let words = ["--group", "5", "--latency", "10ms", "--to", &to_logged, "--comment", "ct_state,nat,client"];
     let logging: Going<String> = Going::spawn(crate::log::command(router, &words), |line| line);
     testkit::wait_until("all are there", || rings(router) == 2 && router.log_groups().len() == 1);
-    let listener = routed.server.inside(|| TcpListener::bind((SERVER, 80)).unwrap());
-    let mut stream = routed.client.inside(|| TcpStream::connect((ROUTER, 8080)).unwrap());
+    let listener = routed.server.run_inside(|| TcpListener::bind((SERVER, 80)).unwrap());
+    let mut stream = routed.client.run_inside(|| TcpStream::connect((ROUTER, 8080)).unwrap());
     stream.write_all(b"request").unwrap();
     listener.accept().unwrap().0.read_exact(&mut [0; 7]).unwrap();
     let port = stream.local_addr().unwrap().port();

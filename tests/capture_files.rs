@@ -156,7 +156,7 @@ fn replay_commands_that_hang_hold_nothing_up() {
 }
 
 fn send(lab: &Lab, count: usize) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         (0..count).for_each(|_| _ = socket.send_to(&[7; 1000], (Ipv4Addr::LOCALHOST, 7123)));
     });

@@ -102,7 +102,7 @@ fn tagged_frames(hosts: &Routed) {
         &[0x91, 0, 0, 7],
         &[],
     ];
-    hosts.client.inside(|| {
+    hosts.client.run_inside(|| {
         let mut socket = frames_to("c0");
         for tags in chains {
             socket.write_all(&[&[2; 12], tags, &[8, 0], &ip[..], &udp].concat()).unwrap();
@@ -152,7 +152,7 @@ fn root_an_expression_takes_the_same_tagged_packets_live_joined_and_from_a_file(
 
 /// netwren counts the packets that their tags hide, unless the expression is about tags.
 #[test]
-fn root_packets_that_match_behind_their_tags_are_counted() {
+fn root_packets_that_match_after_their_tags_are_counted() {
     const SAYS: &str = "packets match the expression only inside VLAN tags";
     testkit::require_root!();
     let hosts = Routed::new("caphide");
@@ -210,7 +210,7 @@ fn root_tcpdump_of_all_interfaces_takes_tagged_packets() {
 }
 
 #[test]
-fn fields_stand_beside_words_of_pcap_filter() {
+fn fields_are_mixed_with_words_of_pcap_filter() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.pcap");
     let frames = [udp(1000, b"ab"), udp(2000, b"abcd"), udp(3000, b"")];
@@ -266,7 +266,7 @@ fn root_a_filter_of_a_thousand_hosts_is_taken() {
     let columns = "iface,dst,dport";
     let words = ["--columns", columns, &filter];
     let mut going = Going::past_header(command(&lab, &words), columns, |line| line);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
         for host in ["127.0.0.8", "127.0.0.9"] {
             // Some calls return the ICMP error caused by the previous datagram.

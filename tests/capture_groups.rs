@@ -11,7 +11,7 @@ const SENDERS: u32 = 200_000;
 const GENUINE: u32 = 4_000;
 
 #[test]
-fn root_a_flood_of_senders_is_bounded_and_hides_nobody() {
+fn root_a_flood_of_senders_is_bounded_and_hides_no_group() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let lab = Lab::new("capgroups");
@@ -23,7 +23,7 @@ fn root_a_flood_of_senders_is_bounded_and_hides_nobody() {
         ["-i", "lo", "--by", "src,sport", "--sum", "len", "--buffer", "256MiB", "-o", "json", "--stats", &filter];
     let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
     testkit::wait_until("the ring is there", || rings(&lab) == 1);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let from = |at: u32| UdpSocket::bind((Ipv4Addr::from(0x7f10_0000 + at), 4000)).unwrap();
         let to = (Ipv4Addr::LOCALHOST, PORT);
         let mut genuine = None;

@@ -72,7 +72,7 @@ fn root_capture_latency_measures_how_long_packets_wait() {
     let shown = std::thread::scope(|scope| {
         let lab_of_sender = &lab;
         scope.spawn(move || {
-            lab_of_sender.inside(move || {
+            lab_of_sender.run_inside(move || {
                 let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
                 while ended.recv_timeout(Duration::from_millis(5)) == Err(RecvTimeoutError::Timeout) {
                     // Some calls return the ICMP error caused by the previous datagram.
@@ -102,7 +102,7 @@ fn root_capture_latency_measures_how_long_packets_wait() {
         let _ = child.wait();
     }
     if !can_measure(&shown) {
-        testkit::loud(&format!("skipped: delays are not measured here: {}", shown.stderr));
+        testkit::print_loud(&format!("skipped: delays are not measured here: {}", shown.stderr));
         return shown.says(3, &["delays of packet sockets were not measured: "]);
     }
     let [late, prompt] = pids.map(|pid| figures(&shown, pid));

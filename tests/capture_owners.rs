@@ -68,7 +68,7 @@ fn root_both_ends_of_a_packet_have_their_process() {
     testkit::require_root!();
     let lab = Lab::new("capown");
     let columns = "dport,src_process,src_pid,dst_process,dst_pid,process,uid,user,state";
-    let receiver = lab.inside(|| UdpSocket::bind(at(7109)).unwrap());
+    let receiver = lab.run_inside(|| UdpSocket::bind(at(7109)).unwrap());
     let mut going = capture(&lab, columns, &["udp and dport in (7109, 7110)"]);
     let (mut to_us, mut to_nobody) = (Sender::start(&lab, 7109, &[]), Sender::start(&lab, 7110, &[]));
     to_us.send();
@@ -108,7 +108,7 @@ fn root_a_short_connection_has_its_process() {
     let args = ["tcp port 7111"];
     let mut going = capture(&lab, columns, &args);
     for round in 1..=3 {
-        lab.inside(|| {
+        lab.run_inside(|| {
             let listener = TcpListener::bind(at(7111)).unwrap();
             let client = TcpStream::connect(at(7111)).unwrap();
             let (mut server, _) = listener.accept().unwrap();
@@ -120,7 +120,7 @@ fn root_a_short_connection_has_its_process() {
     }
     let (lines, ran) = going.end();
     if !ran_by_bpf(&lab) {
-        return testkit::loud("skipped: without BPF short connections have no owners");
+        return testkit::print_loud("skipped: without BPF short connections have no owners");
     }
     let own = own_ends();
     // The process that connected is known for each packet; after the listener is closed, the kernel alone may answer
@@ -137,7 +137,7 @@ fn root_a_short_socket_of_udp_has_its_process() {
     let mut going = capture(&lab, "src_pid,dst_pid,src_process,dst_process", &["udp port 7118"]);
     let ends: [SocketAddr; 2] = [at(7118), (std::net::Ipv6Addr::LOCALHOST, 7118).into()];
     for (round, server) in ends.into_iter().enumerate() {
-        lab.inside(|| {
+        lab.run_inside(|| {
             let receiver = UdpSocket::bind(server).unwrap();
             let sender = UdpSocket::bind((if server.is_ipv4() { "0.0.0.0" } else { "::" }, 0)).unwrap();
             sender.send_to(b"?", server).unwrap();
@@ -149,7 +149,7 @@ fn root_a_short_socket_of_udp_has_its_process() {
     }
     let (lines, ran) = going.end();
     if !sees_senders() {
-        return testkit::loud("skipped: before Linux 6.3, or without BPF, short sockets of UDP have no owners");
+        return testkit::print_loud("skipped: before Linux 6.3, or without BPF, short sockets of UDP have no owners");
     }
     assert_eq!(lines, vec![own_ends(); 4], "{}", ran.stderr);
     right(&ran);
@@ -264,7 +264,7 @@ fn children(pid: u32) -> Vec<u32> {
 fn root_packets_are_chosen_and_counted_by_their_process() {
     testkit::require_root!();
     let lab = Lab::new("capby");
-    let receiver = lab.inside(|| UdpSocket::bind(at(7113)).unwrap());
+    let receiver = lab.run_inside(|| UdpSocket::bind(at(7113)).unwrap());
     let (mut one, mut other) = (Sender::start(&lab, 7113, &[]), Sender::start(&lab, 7113, &[]));
     let filter = format!("udp and process = bash and pid = {} and uid = 0 and state = established", one.pid());
     let mut chosen = capture(&lab, "pid,dst_pid", &[&filter]);
@@ -299,7 +299,7 @@ fn root_packets_are_chosen_and_counted_by_their_process() {
 fn root_rounds_tell_who_sends_how_much() {
     testkit::require_root!();
     let lab = Lab::new("capwatch");
-    let receiver = lab.inside(|| UdpSocket::bind(at(7116)).unwrap());
+    let receiver = lab.run_inside(|| UdpSocket::bind(at(7116)).unwrap());
     let mut sender = Sender::start(&lab, 7116, &[]);
     let columns = "pid\tcount\tsum_len\tpackets_per_s\tbytes_per_s";
     let words = ["--by", "pid", "--watch=0.2", "udp port 7116"];
@@ -334,7 +334,7 @@ fn root_a_file_says_whose_packets_they_are() {
     testkit::require_root!();
     let lab = Lab::new("capnote");
     let path = lab.dir().join("all.pcapng");
-    let receiver = lab.inside(|| UdpSocket::bind(at(7117)).unwrap());
+    let receiver = lab.run_inside(|| UdpSocket::bind(at(7117)).unwrap());
     let (mut one, mut other) = (Sender::start(&lab, 7117, &[]), Sender::start(&lab, 7117, &[]));
     let words =
         ["-w", path.to_str().unwrap(), "--comment", "src_process,src_pid,netns", "dport = 7117 and process = bash"];

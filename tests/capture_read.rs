@@ -68,7 +68,7 @@ fn packed_files_and_pipes_are_read() {
     let frame = udp(1000, b"ab");
     let path = written(dir.path(), "a.pcap", &pcap_of(&[&frame, &frame]));
     for (tool, args, ending) in [("gzip", &["-k"][..], "gz"), ("zstd", &["-q"], "zst")] {
-        if !testkit::tool::have(tool) {
+        if !testkit::tool::is_installed(tool) {
             continue;
         }
         assert!(Command::new(tool).args(args).arg(&path).status().unwrap().success());
@@ -247,7 +247,7 @@ fn files_whose_names_say_so_are_packed() {
         {
             netwren(&[words, &[packed.to_str().unwrap()]].concat()).ok();
             assert_eq!(shown(&packed), shown(&path), "{name}");
-            if !testkit::tool::have(tool) {
+            if !testkit::tool::is_installed(tool) {
                 continue;
             }
             let unpacked = Command::new(tool).arg("-dc").arg(&packed).output().unwrap();

@@ -20,7 +20,7 @@ const COLUMNS: &str = "iface,dst,dport,len";
 pub(crate) const NOBODY: u32 = 65_534;
 
 fn send(lab: &Lab, port: u16) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let _ = socket.send_to(b"0123456789", (Ipv4Addr::new(127, 0, 0, 9), port));
     });
@@ -135,7 +135,7 @@ fn root_a_file_is_written_as_another_user() {
 
 /// In another user's folder only CAP_DAC_OVERRIDE is kept; renamed files are still reopened.
 #[test]
-fn root_files_of_outputs_are_opened_anew_without_rights() {
+fn root_files_of_outputs_are_reopened_without_rights() {
     testkit::require_root!();
     let lab = Lab::new("capto");
     for (owner, left) in [(0, 0), (NOBODY, 1 << Cap::DacOverride as u8)] {
@@ -179,7 +179,7 @@ fn root_files_of_a_capture_are_packed() {
     let words = ["--to", &to, "--rotate-size", "1MiB", "--rotate-zstd", "dport = 7123"];
     let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
     testkit::wait_until("the ring is there", || rings(&lab) == 1);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         (0..1500).for_each(|_| _ = socket.send_to(&[7; 1000], (Ipv4Addr::LOCALHOST, 7123)));
     });
@@ -198,8 +198,8 @@ fn root_a_capture_without_rights_delivers_by_every_transport() {
     const ROWS: u16 = 20;
     let lab = Lab::new("capall");
     let path = |name: &str| lab.dir().join(name).display().to_string();
-    let tcp = lab.inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
-    let udp = lab.inside(|| UdpSocket::bind("127.0.0.1:0")).unwrap();
+    let tcp = lab.run_inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
+    let udp = lab.run_inside(|| UdpSocket::bind("127.0.0.1:0")).unwrap();
     let unix = UnixListener::bind(path("stream")).unwrap();
     let datagrams = UnixDatagram::bind(path("datagrams")).unwrap();
     let mut targets = vec![

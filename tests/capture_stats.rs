@@ -81,7 +81,7 @@ fn sections_that_describe_one_interface_are_added_up() {
 }
 
 #[test]
-fn what_is_broken_is_said_with_its_place_and_the_rest_is_shown() {
+fn damage_is_reported_with_its_position_and_the_rest_is_shown() {
     let dir = tempfile::tempdir().unwrap();
     let whole = pcap_of(&[&udp(1, b"ab"), &udp(2, b"ab")]);
     let cut = written(dir.path(), "cut\u{1b}.pcap", &whole[..whole.len() - 3]);

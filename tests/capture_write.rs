@@ -60,7 +60,7 @@ fn standard_output_is_a_file_too() {
 
 /// The owner of an existing file could read the packets, and the owner of a link decides where they go.
 #[test]
-fn root_what_somebody_else_put_there_is_not_written_into() {
+fn root_another_users_file_is_not_written_to() {
     use std::os::unix::fs::{chown, lchown, symlink};
     testkit::require_root!();
     let dir = tempfile::tempdir().unwrap();
@@ -127,7 +127,7 @@ fn root_packets_of_interfaces_are_written_with_their_figures() {
     let words = ["-i", "lo", "-w", path.to_str().unwrap(), "udp port 7123 and dst port 7123"];
     let going: Going<String> = Going::spawn(command(&lab, &words), |line| line);
     testkit::wait_until("the ring is there", || rings(&lab) == 1);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         (0..5).for_each(|_| _ = socket.send_to(b"0123456789", (Ipv4Addr::LOCALHOST, 7123)));
     });

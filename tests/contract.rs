@@ -95,7 +95,7 @@ fn root_a_closed_pipe_is_success() {
 }
 
 #[test]
-fn a_full_disk_is_told() {
+fn a_full_disk_is_reported() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let ran = command(&["sockets", "--no-owner"]).stdout(full).output().unwrap();
     assert_eq!(ran.status.code(), Some(4));

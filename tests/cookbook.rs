@@ -197,7 +197,7 @@ fn root_issue_15_the_cookbook_says_what_the_commands_say() {
     check_pictures(&town, &mut wrong);
     for question in questions() {
         if question.needs_bpf && !has_bpf {
-            testkit::loud(&format!("skipped without BPF: {}", question.line));
+            testkit::print_loud(&format!("skipped without BPF: {}", question.line));
             continue;
         }
         let begun = std::time::Instant::now();

@@ -12,7 +12,7 @@ use testkit::wait_until;
 
 /// Sends datagrams to a closed UDP port on the lab's loopback interface.
 fn send_to_a_closed_port(lab: &Lab, count: usize) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         (0..count).for_each(|_| assert_eq!(socket.send_to(b"netwren", "127.0.0.1:9").unwrap(), 7));
     });
@@ -40,7 +40,7 @@ fn root_a_counter_that_appears_counts_from_zero() {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     };
     nstat();
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         socket.send_to(b"netwren", "127.0.0.1:9").unwrap();
     });
@@ -166,7 +166,7 @@ fn root_five_hundred_datagrams_to_a_closed_port_are_five_hundred() {
 }
 
 #[test]
-fn root_a_queue_that_begins_anew_makes_no_difference() {
+fn root_a_recreated_queue_has_no_difference() {
     testkit::require_root!();
     let lab = Lab::new("resets");
     let qdisc = |verb: &str| lab.output("tc", &["qdisc", verb, "dev", "lo", "root", "handle", "7:", "pfifo"]);

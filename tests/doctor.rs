@@ -145,13 +145,13 @@ fn root_a_healthy_host_has_no_finding() {
     let filtered = said(&["netns != null and severity = critical"]);
     assert_eq!(filtered, "nothing that matches the filter was found by 62 checks\n");
     // Earlier faults are no evidence, because the totals contain them.
-    quiet.inside(|| {
+    quiet.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         (0..50).for_each(|_| drop(socket.send_to(b"x", "192.0.2.1:9")));
     });
     assert_eq!(findings(doctor(&quiet, &["-o", "json", "netns != null"])), Vec::<Value>::new());
     // A working server that receives much data.
-    let (mut client, server) = busy.inside(|| {
+    let (mut client, server) = busy.run_inside(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         (client, listener.accept().unwrap().0)
@@ -208,14 +208,14 @@ fn root_packets_that_the_way_refuses_are_named() {
     let (here, there) = (Lab::new("drway"), Lab::new("drfar"));
     let ends = ends_of_this_run(10);
     join((&here, &ends[0]), (&there, &ends[1]));
-    here.inside(|| {
+    here.run_inside(|| {
         for name in std::fs::read_dir("/proc/sys/net/ipv4/conf").unwrap() {
             std::fs::write(name.unwrap().path().join("rp_filter"), "1").unwrap();
         }
     });
     there.ip(&["addr", "add", "198.51.100.7/32", "dev", "lo"]);
     // Send ARP requests from an address that gets an answer.
-    there.inside(|| std::fs::write("/proc/sys/net/ipv4/conf/all/arp_announce", "2")).unwrap();
+    there.run_inside(|| std::fs::write("/proc/sys/net/ipv4/conf/all/arp_announce", "2")).unwrap();
     here.output(
         "tc",
         &[
@@ -303,7 +303,7 @@ fn root_a_watch_that_is_ended_early_has_checked_nothing() {
 }
 
 #[test]
-fn root_what_is_wrong_with_the_words_is_said() {
+fn root_wrong_words_are_refused() {
     testkit::require_root!();
     let lab = Lab::new("drwords");
     doctor(&lab, &["--exit-code=bad"]).says(2, &["critical, warning or hint"]);
@@ -372,7 +372,7 @@ time.sleep(60)
 ";
     let pid = lab.spawn("python3", &["-c", script]);
     lab.wait_until("it listens", || !lab.output("ss", &["-Hltn", "sport = :8082"]).is_empty());
-    let _waiting = lab.inside(|| TcpStream::connect("127.0.0.1:8082").unwrap());
+    let _waiting = lab.run_inside(|| TcpStream::connect("127.0.0.1:8082").unwrap());
     let mut found = Vec::new();
     wait_until("it has opened all", || {
         found = findings(doctor(&lab, &["-o", "json", "fd-limit"]));
@@ -444,7 +444,7 @@ fn root_no_hostile_name_is_part_of_a_proposed_command() {
         let lab = Lab::new("hostile");
         lab.ip(&["link", "add", name, "type", "veth", "peer", "name", "peer"]);
         lab.ip(&["addr", "add", "198.51.100.1/24", "dev", name]);
-        let socket = lab.inside(|| UdpSocket::bind("0.0.0.0:0").unwrap());
+        let socket = lab.run_inside(|| UdpSocket::bind("0.0.0.0:0").unwrap());
         let (end, ended) = std::sync::mpsc::channel::<()>();
         let sender = std::thread::spawn(move || {
             let pause = std::time::Duration::from_millis(10);

@@ -15,7 +15,8 @@ const ROWS: usize = 12;
 /// A namespace with `count` listeners.
 fn listening(name: &str, count: usize) -> (Lab, Vec<TcpListener>) {
     let lab = Lab::new(name);
-    let listeners = lab.inside(|| (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect());
+    let listeners =
+        lab.run_inside(|| (0..count).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap()).collect());
     (lab, listeners)
 }
 
@@ -76,7 +77,7 @@ fn root_issue_15_an_unchanged_screen_costs_a_line() {
     screen.wait("the screen", |grid| shows_rounds(grid) && grid.line(2).starts_with("kept"));
     let state = || {
         let grid = screen.grid();
-        (grid.line(0), grid.received().len())
+        (grid.line(0), grid.received_bytes().len())
     };
     let (mut head, first) = state();
     for _ in 0..3 {
@@ -152,14 +153,14 @@ fn root_issue_15_a_stopped_run_leaves_the_screen_and_draws_again() {
     screen.type_text(&format!("{} {} '{}'\n", testkit::program::netwren().display(), WATCH[..3].join(" "), WATCH[3]));
     screen.wait("the screen", drawn);
     screen.type_text("\x1a");
-    screen.wait("the prompt of a shell whose job has stopped", |grid| prompt(grid) && grid.has("Stopped"));
+    screen.wait("the prompt of a shell whose job has stopped", |grid| prompt(grid) && grid.contains("Stopped"));
     screen.type_text("fg\n");
     screen.wait("the screen again", drawn);
     screen.type_text("\x1a");
-    screen.wait("stopped again", |grid| prompt(grid) && grid.has("Stopped"));
+    screen.wait("stopped again", |grid| prompt(grid) && grid.contains("Stopped"));
     // In the background it does not draw over the shell, but stops again.
     screen.type_text("clear; bg; wait -n 2>/dev/null; jobs\n");
-    screen.wait("stopped in the background", |grid| prompt(grid) && grid.has("&") && grid.has("Stopped"));
+    screen.wait("stopped in the background", |grid| prompt(grid) && grid.contains("&") && grid.contains("Stopped"));
     screen.type_text("fg\n");
     screen.wait("the screen in the end", drawn);
     screen.type_text("\x03");
@@ -180,7 +181,7 @@ fn root_issue_15_a_stopped_run_that_waits_takes_no_line_of_the_shell() {
     screen.type_text(&format!("{} sockets --follow --no-owner\n", testkit::program::netwren().display()));
     screen.wait("the line of waiting", waits);
     screen.type_text("\x1a");
-    screen.wait("a prompt again", |grid| grid.line(grid.cursor().0) == "$" && grid.has("Stopped"));
+    screen.wait("a prompt again", |grid| grid.line(grid.cursor().0) == "$" && grid.contains("Stopped"));
     screen.type_text("fg\n");
     screen.wait("the line again", waits);
     let lines = screen.grid().lines();
@@ -221,8 +222,9 @@ fn root_issue_15_a_terminal_that_cannot_show_rounds_gets_a_log() {
     let log = |mut command: Command, rows| {
         command.arg("--color=never");
         let screen = Screen::start(command, rows, 80);
-        screen.wait("a second round", |grid| String::from_utf8_lossy(grid.received()).matches("proto").count() > 1);
-        assert!(!screen.grid().received().contains(&0x1b));
+        screen
+            .wait("a second round", |grid| String::from_utf8_lossy(grid.received_bytes()).matches("proto").count() > 1);
+        assert!(!screen.grid().received_bytes().contains(&0x1b));
     };
     let mut dumb = netwren(&lab, &WATCH);
     dumb.env("TERM", "dumb");
@@ -251,7 +253,7 @@ fn root_issue_15_events_have_headings_at_once_and_a_line_while_nothing_happens()
         [_, line] => line.starts_with("listening, 0 events for ") && !line.ends_with(" 0 s"),
         _ => false,
     });
-    let ends = lab.inside(|| {
+    let ends = lab.run_inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let client = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         (client, listener.accept().unwrap(), listener)
@@ -268,7 +270,7 @@ fn root_issue_15_events_have_headings_at_once_and_a_line_while_nothing_happens()
     screen.wait("the connection closes", |grid| from_head(grid).iter().any(|line| line.starts_with("close")));
     screen.type_text("\x03");
     screen.wait_end();
-    assert!(!screen.grid().has("listening"), "{}", screen.grid().text());
+    assert!(!screen.grid().contains("listening"), "{}", screen.grid().text());
 }
 
 /// `q` ends the run without Enter, and the run restores the terminal.

@@ -109,7 +109,7 @@ impl Tracefs {
         let tracefs = Tracefs(dir);
         let is_there = mounted.success() && tracefs.0.path().join("events/skb/kfree_skb").is_dir();
         if !is_there {
-            testkit::loud("skipped: this kernel has no tracepoints in tracefs");
+            testkit::print_loud("skipped: this kernel has no tracepoints in tracefs");
         }
         is_there.then_some(tracefs)
     }
@@ -201,7 +201,7 @@ fn root_single_drops_of_the_trace_and_instances_of_the_dead() {
 
 /// Not every kernel has the drop monitor; `cargo xtask kernels` runs this where it exists.
 #[test]
-fn root_without_a_drop_monitor_it_is_said() {
+fn root_a_missing_drop_monitor_is_reported() {
     testkit::require_root!();
     let lab = Lab::new("nomonitor");
     let file = lab.dir().join("drops.pcapng");

@@ -28,7 +28,7 @@ fn row_of<'v>(read: &'v [Value], reason: &str) -> &'v Value {
 
 /// Opens connections to a listener whose accept queue holds one, until SYNs are lost.
 fn overflow(lab: &Lab) -> Vec<sys::Fd> {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let at: SocketAddr = (LOOPBACK, 7777).into();
         let listener = open(AF_INET, SOCK_STREAM, 0).unwrap();
         bind(&listener, &at).unwrap();
@@ -74,9 +74,9 @@ fn root_what_a_capture_loses_has_its_process() {
         return;
     }
     let lab = Lab::new("losstap");
-    let reader = lab.inside(|| UdpSocket::bind((LOOPBACK, 7)).unwrap());
+    let reader = lab.run_inside(|| UdpSocket::bind((LOOPBACK, 7)).unwrap());
     let mut going = losing(&lab, &[]);
-    let tap = lab.inside(|| {
+    let tap = lab.run_inside(|| {
         let tap = open(AF_PACKET, SOCK_DGRAM, 0).unwrap();
         set_number(&tap, SOL_SOCKET, SO_RCVBUF, 2304).unwrap();
         let address = [&(AF_PACKET as u16).to_ne_bytes()[..], &[0, 3], &[0; 16]].concat();
@@ -108,7 +108,7 @@ fn root_counters_alone() {
     let args = ["--watch=0.05", "-o", "json", "--via", "counters", "--record", tape, "--columns", "count,reason,pid"];
     let mut going: Going<Value> = Going::spawn(command(&lab, &args), parse);
     going.read_until("the first round", |read| !read.is_empty());
-    let slow = lab.inside(|| {
+    let slow = lab.run_inside(|| {
         let slow = open(AF_INET, SOCK_DGRAM, 0).unwrap();
         set_number(&slow, SOL_SOCKET, SO_RCVBUF, 2304).unwrap();
         bind(&slow, &(LOOPBACK, 7).into()).unwrap();
@@ -155,14 +155,14 @@ fn with_xdp(lab: &Lab) {
     };
     let program = sys::bpf::load_program(&shape, &mut []).unwrap();
     // RTM_SETLINK with IFLA_XDP: IFLA_XDP_FD, and IFLA_XDP_FLAGS with XDP_FLAGS_DRV_MODE.
-    let mut request = netlink::Request::one(19);
-    request.body(&[&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat());
+    let mut request = netlink::Request::for_one(19);
+    request.append(&[&[0; 4][..], &index.to_ne_bytes(), &[0; 8]].concat());
     request.nested(43, |xdp| {
         xdp.attr(1, &std::os::fd::AsRawFd::as_raw_fd(&program).to_ne_bytes()).attr_u32(3, 4);
     });
     let ask = netlink::Query { what: "XDP", protocol: 0, request: &request, key: "xdp", note: "", netns: None };
-    let go_on = |_: &netlink::Answer<'_>| std::ops::ControlFlow::Continue(());
-    lab.inside(|| netlink::exchange(&sys::Host::live(), &ask, go_on).map(drop)).unwrap();
+    let go_on = |_: &netlink::AnswerMessage<'_>| std::ops::ControlFlow::Continue(());
+    lab.run_inside(|| netlink::exchange(&sys::Host::live(), &ask, go_on).map(drop)).unwrap();
     lab.ip(&["link", "set", "vb", "up"]);
     lab.ip(&["link", "set", "va", "up"]);
 }
@@ -217,8 +217,8 @@ fn root_statistics_of_drivers_are_those_of_ethtool() {
     send_once(&lab, "198.51.100.1:0", (std::net::Ipv4Addr::new(198, 51, 100, 2), 7), 3);
     let ours = of_driver(&lab, "vb");
     assert!(ours.contains_key("peer_ifindex") && ours["rx_queue_0_xdp_packets"] == 3, "{ours:?}");
-    if !testkit::tool::have("ethtool") {
-        testkit::loud("not compared: there is no ethtool");
+    if !testkit::tool::is_installed("ethtool") {
+        testkit::print_loud("not compared: there is no ethtool");
         return;
     }
     let text = lab.output("ethtool", &["-S", "vb"]);

@@ -10,15 +10,15 @@ use testkit::netns::Lab;
 use testkit::sandbox::{Limit, confine};
 
 /// False if rules cannot be determined: without BPF, without nft, or before Linux 6.12.
-fn rules_are_told() -> bool {
-    counts_drops() && sys::Kernel::running().version() >= (6, 12)
+fn names_rules() -> bool {
+    counts_drops() && sys::Kernel::read_running().version() >= (6, 12)
 }
 
 macro_rules! require_rules {
     () => {
         testkit::require_root!();
         testkit::require_tool!("nft");
-        if !rules_are_told() {
+        if !names_rules() {
             return;
         }
     };
@@ -73,7 +73,7 @@ fn root_the_rule_whose_counter_agrees_is_named() {
 }
 
 #[test]
-fn root_rules_that_cannot_be_told_apart_are_candidates() {
+fn root_rules_that_cannot_be_distinguished_are_candidates() {
     require_rules!();
     let lab = Lab::new("drulemany");
     lab.nft(
@@ -94,7 +94,7 @@ fn root_rules_that_cannot_be_told_apart_are_candidates() {
 
 /// A single packet has ports, which exclude some rules; rules added later are found.
 #[test]
-fn root_events_are_told_apart_by_their_ports() {
+fn root_events_are_distinguished_by_their_ports() {
     require_rules!();
     let lab = Lab::new("druleev");
     lab.nft(&RULES.replace(" policy drop;", ""));
@@ -117,7 +117,7 @@ fn root_events_are_told_apart_by_their_ports() {
 
 /// Without permission to list rules the column is empty, and one message says so.
 #[test]
-fn root_rules_that_may_not_be_listed_are_said() {
+fn root_rules_that_may_not_be_listed_are_reported() {
     require_rules!();
     let lab = Lab::new("drulebad");
     lab.nft(RULES);

@@ -91,7 +91,7 @@ fn rows_of(mut going: Going<Value>, reason: &str, count: u64) -> Vec<Value> {
 
 /// Sends datagrams from `from` to `to`, ignoring errors for datagrams rejected by a rule.
 pub(crate) fn send(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind(from).unwrap();
         for _ in 0..count {
             // Some calls return the ICMP error caused by the previous datagram.
@@ -104,7 +104,7 @@ pub(crate) fn send(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
 
 /// Like `send`, for targets that do not answer: each datagram is sent once.
 pub(crate) fn send_once(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind(from).unwrap();
         (0..count).for_each(|_| drop(socket.send_to(b"0123456789", to)));
     });
@@ -112,7 +112,7 @@ pub(crate) fn send_once(lab: &Lab, from: &str, to: (Ipv4Addr, u16), count: u32) 
 
 /// A counter of /proc/net/snmp or /proc/net/netstat in the lab.
 pub(crate) fn counter(lab: &Lab, file: &str, table: &str, name: &str) -> u64 {
-    let text = lab.inside(|| std::fs::read_to_string(format!("/proc/thread-self/net/{file}"))).unwrap();
+    let text = lab.run_inside(|| std::fs::read_to_string(format!("/proc/thread-self/net/{file}"))).unwrap();
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(&format!("{table}: ")));
     let (names, values) = (lines.next().unwrap(), lines.next().unwrap());
     let at = names.split(' ').position(|found| found == name).unwrap();
@@ -159,7 +159,7 @@ fn root_rules_by_hook_as_nft_counts() {
         assert_eq!(sum(of_hook.iter().copied(), "NETFILTER_DROP"), count, "{rows:?}");
         assert!(of_hook.iter().all(|row| row["meaning"].as_str().unwrap().contains("nftables")), "{rows:?}");
     }
-    if sys::Kernel::running().version() >= (6, 12) {
+    if sys::Kernel::read_running().version() >= (6, 12) {
         assert!(rows.iter().all(|row| row["place"] == "nft_do_chain"), "{rows:?}");
         for (hook, chain, text) in
             [("input", "i", "udp dport 7 counter drop"), ("output", "o", "udp dport 8 counter drop")]
@@ -174,7 +174,7 @@ fn root_rules_by_hook_as_nft_counts() {
 
 /// If the source ports of an SNAT rule are exhausted, connection tracking drops the packets, not a rule.
 #[test]
-fn root_connection_tracking_is_told_from_rules() {
+fn root_connection_tracking_is_distinguished_from_rules() {
     require_drops!();
     testkit::require_tool!("nft");
     let lab = Lab::new("dropsct");
@@ -183,9 +183,9 @@ fn root_connection_tracking_is_told_from_rules() {
          udp dport 7 snat to 127.0.0.9:5000-5009\n }\n}\n",
     );
     // The socket never answers, so the connections differ only in their source ports.
-    let _there = lab.inside(|| UdpSocket::bind("127.0.0.1:7").unwrap());
+    let _there = lab.run_inside(|| UdpSocket::bind("127.0.0.1:7").unwrap());
     let going = counting(&lab, &[]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         // All sockets are open at the same time, because a reused port would match an existing entry.
         let sockets: Vec<UdpSocket> = (0..50).map(|_| UdpSocket::bind("127.0.0.1:0").unwrap()).collect();
         sockets.iter().for_each(|socket| drop(socket.send_to(b"x", (LOOPBACK, 7))));
@@ -227,12 +227,12 @@ fn root_reverse_path_and_hop_limit() {
     require_drops!();
     let lan = Routed::new("dropsway");
     let set =
-        |file: &str| lan.router.inside(|| std::fs::write(format!("/proc/sys/net/ipv4/conf/{file}/rp_filter"), "1"));
+        |file: &str| lan.router.run_inside(|| std::fs::write(format!("/proc/sys/net/ipv4/conf/{file}/rp_filter"), "1"));
     set("all").unwrap();
     set("c1").unwrap();
     // The same filter would drop ARP requests from the wrong address. Resolve the router's address first; its answer
     // is an ICMP error.
-    lan.client.inside(|| {
+    lan.client.run_inside(|| {
         let socket = UdpSocket::bind("192.0.2.10:0").unwrap();
         socket.connect("192.0.2.1:7").unwrap();
         socket.send(b"x").unwrap();
@@ -248,7 +248,7 @@ fn root_reverse_path_and_hop_limit() {
 
     let going = counting(&lan.router, &[]);
     let errors = counter(&lan.router, "snmp", "Ip", "InHdrErrors");
-    lan.client.inside(|| {
+    lan.client.run_inside(|| {
         let socket = UdpSocket::bind("192.0.2.10:0").unwrap();
         socket.set_ttl(1).unwrap();
         // Some calls return the ICMP error caused by the previous datagram.
@@ -258,17 +258,17 @@ fn root_reverse_path_and_hop_limit() {
         }
     });
     let name = if going.read.is_empty() { "" } else { "IP_INHDR" };
-    let reason = if sys::Kernel::running().version() > (6, 18) { "IP_TTL_EXCEEDED" } else { name };
+    let reason = if sys::Kernel::read_running().version() > (6, 18) { "IP_TTL_EXCEEDED" } else { name };
     let rows = rows_of(going, reason, 60);
     assert_eq!(counter(&lan.router, "snmp", "Ip", "InHdrErrors") - errors, 60);
     assert!(rows[0]["meaning"].as_str().unwrap().contains("hop limit"), "{rows:?}");
 }
 
 #[test]
-fn root_a_socket_that_nobody_reads() {
+fn root_a_socket_without_a_reader() {
     require_drops!();
     let lab = Lab::new("dropsrcv");
-    let there = lab.inside(|| UdpSocket::bind("127.0.0.1:0").unwrap());
+    let there = lab.run_inside(|| UdpSocket::bind("127.0.0.1:0").unwrap());
     let to = (LOOPBACK, there.local_addr().unwrap().port());
     let mut going = counting(&lab, &[]);
     send_once(&lab, "127.0.0.1:0", to, 2000);
@@ -292,7 +292,7 @@ fn root_a_storm_of_random_ports_is_one_row() {
     require_drops!();
     let lab = Lab::new("dropsstorm");
     let going = counting(&lab, &["--columns", "count,reason,place,proto,total"]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         let own = socket.local_addr().unwrap().port();
         let mut port = 1_u16;
@@ -342,7 +342,7 @@ pub(crate) fn program_of(pid: u32) -> Option<u32> {
 }
 
 #[test]
-fn root_kill_leaves_nothing_behind() {
+fn root_kill_leaves_nothing_on_the_host() {
     require_drops!();
     let lab = Lab::new("dropskill");
     let going = counting(&lab, &[]);
@@ -360,7 +360,7 @@ pub(crate) fn limited(lab: &Lab, args: &[&str], limits: &[Limit]) -> Ran {
 }
 
 #[test]
-fn root_what_is_missing_is_said() {
+fn root_missing_data_is_reported() {
     require_drops!();
     let lab = Lab::new("dropsbad");
     let without = |caps: &[Cap]| Limit::WithoutCaps(caps.to_vec());
@@ -455,7 +455,7 @@ fn root_events_have_their_process() {
     testkit::require_tool!("nft");
     let lab = Lab::new("dropsown");
     lab.nft("table inet t {\n chain i {\n type filter hook input priority 0;\n udp dport 7 drop\n }\n}\n");
-    let (slow, kept) = lab.inside(|| {
+    let (slow, kept) = lab.run_inside(|| {
         let slow = sys::socket::open(2, 2, 0).unwrap();
         sys::socket::set_number(&slow, 1, 8, 2304).unwrap();
         sys::socket::bind(&slow, &SocketAddr::from((LOOPBACK, 9))).unwrap();
@@ -518,7 +518,7 @@ fn root_normal_work_shows_nothing() {
     require_drops!();
     let lab = Lab::new("dropsidle");
     let going = counting(&lab, &[]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         for address in ["127.0.0.1:0", "[::1]:0"] {
             let listener = TcpListener::bind(address).unwrap();
             for _ in 0..20 {
@@ -575,7 +575,7 @@ fn root_an_interruption_shows_all_that_was_counted() {
         let files = std::fs::read_dir(&attached).into_iter().flatten().flatten();
         files.filter_map(|file| std::fs::read_to_string(file.path()).ok()).any(|text| text.contains("link_type:"))
     });
-    lab.inside(|| {
+    lab.run_inside(|| {
         let to: [SocketAddr; 2] = [(LOOPBACK, 7).into(), (Ipv6Addr::LOCALHOST, 7).into()];
         for to in to {
             let any = if to.is_ipv4() { "127.0.0.1:0" } else { "[::1]:0" };

@@ -114,7 +114,7 @@ fn with_program(lab: &Lab) -> std::path::PathBuf {
     let bin = lab.dir().join("bin");
     std::fs::create_dir_all(&bin).unwrap();
     std::os::unix::fs::symlink(testkit::program::netwren(), bin.join("netwren")).unwrap();
-    if !testkit::tool::have("jq") {
+    if !testkit::tool::is_installed("jq") {
         // This replacement of jq accepts any arguments and reads everything.
         testkit::program::install_script(&bin.join("jq"), "#!/bin/sh\nexec cat\n");
     }
@@ -253,7 +253,7 @@ fn root_issue_10_every_example_runs() {
     testkit::require_root!();
     let lab = furnished("examples");
     lab.use_conntrack();
-    lab.track(testkit::conntrack::mixed(50));
+    lab.track(testkit::conntrack::mixed_entries(50));
     lab.nft("table inet logged { chain o { type filter hook output priority 0; meta l4proto udp log group 1; }; }");
     let bin = with_program(&lab);
     let filters = netwren(&["help", "filters"]).ok();

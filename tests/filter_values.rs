@@ -15,7 +15,7 @@ fn root_values_of_other_tools_find_what_they_find_there() {
     }
     testkit::require_root!();
     let lab = Lab::new("filtervalues");
-    let _open = lab.inside(|| {
+    let _open = lab.run_inside(|| {
         let listener = TcpListener::bind("127.0.0.1:8080").unwrap();
         let client = TcpStream::connect("127.0.0.1:8080").unwrap();
         let accepted = listener.accept().unwrap();

@@ -34,7 +34,7 @@ impl SeededNumbers {
 fn set_range(lab: &Lab, (first, last): (u16, u16)) {
     // The file belongs to the thread's namespace.
     let write = || std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", format!("{first} {last}"));
-    lab.inside(write).unwrap();
+    lab.run_inside(write).unwrap();
 }
 
 /// A listener on a random port of this address.
@@ -44,7 +44,7 @@ fn listen(lab: &Lab, addr: &str, numbers: &mut SeededNumbers) -> (TcpListener, u
 
 /// A listener on a random port of at most `last`.
 fn listen_within(lab: &Lab, addr: &str, numbers: &mut SeededNumbers, last: u16) -> (TcpListener, u16) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         // A connection of the previous round may still use the port.
         let tries = (0..100).find_map(|_| TcpListener::bind((addr, numbers.within(1_024, last))).ok());
         let listener = tries.expect("one of many ports is free");
@@ -57,7 +57,7 @@ fn listen_within(lab: &Lab, addr: &str, numbers: &mut SeededNumbers, last: u16) 
 fn connect(lab: &Lab, to: (&str, u16), listener: &TcpListener, n: usize) -> Vec<(TcpStream, TcpStream)> {
     let to: SocketAddr = format!("{}:{}", to.0, to.1).parse().unwrap();
     let one = || (TcpStream::connect(to).unwrap(), listener.accept().unwrap().0);
-    lab.inside(|| (0..n).map(|_| one()).collect())
+    lab.run_inside(|| (0..n).map(|_| one()).collect())
 }
 
 /// Closes the listener and waits until it is gone: a process that another test is starting holds a copy until its
@@ -92,9 +92,11 @@ fn root_issue_10_direction_under_30_random_port_ranges() {
     let (near, far) = (Lab::new("dnear"), Lab::new("dfar"));
     let [one, two] = ends_of_this_run(14);
     join((&near, &one), (&far, &two));
-    let lstf = testkit::tool::have("lstf");
+    let lstf = testkit::tool::is_installed("lstf");
     if !lstf {
-        testkit::loud("lstf is not installed: directions are compared with those of the test's own connections only");
+        testkit::print_loud(
+            "lstf is not installed: directions are compared with those of the test's own connections only",
+        );
     }
     let mut numbers = SeededNumbers::new();
     // Keep the connections until the end, so that no port is reused and none is in TIME_WAIT.
@@ -156,7 +158,7 @@ fn root_issue_10_both_sides_in_view_decide() {
     let (near, far) = (Lab::new("dboth"), Lab::new("dboth"));
     let [one, two] = ends_of_this_run(15);
     join((&near, &one), (&far, &two));
-    let (listener, port) = far.inside(|| {
+    let (listener, port) = far.run_inside(|| {
         let listener = TcpListener::bind((two.as_str(), 2_000)).unwrap();
         let port = listener.local_addr().unwrap().port();
         (listener, port)
@@ -211,10 +213,10 @@ fn root_issue_10_service_names_in_filters() {
     testkit::require_root!();
     let services = std::fs::read_to_string("/etc/services").unwrap_or_default();
     if !services.lines().any(|line| line.starts_with("https") && line.contains("443/tcp")) {
-        return testkit::loud("skipped: /etc/services does not know https");
+        return testkit::print_loud("skipped: /etc/services does not know https");
     }
     let lab = Lab::new("dnames");
-    let listener = lab.inside(|| TcpListener::bind("127.0.0.1:443").unwrap());
+    let listener = lab.run_inside(|| TcpListener::bind("127.0.0.1:443").unwrap());
     let held = connect(&lab, ("127.0.0.1", 443), &listener, 2);
     for table in ["sockets", "flows"] {
         let rows = |filter: &str| netwren_in(&lab, &[table, "-H", "--no-owner", filter]).ok();

@@ -50,7 +50,7 @@ fn ledgers(lines: &[String]) -> Vec<Value> {
 
 /// Sends `each` packets from each of `sources` source addresses.
 fn send_from(lab: &Lab, sources: u8, each: usize) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         for source in 1..=sources {
             let socket = UdpSocket::bind((Ipv4Addr::new(127, 0, 1, source), 0)).unwrap();
             (0..each).for_each(|_| _ = socket.send_to(b"0123456789", to_five()));
@@ -66,7 +66,7 @@ fn root_repetition_is_one_record_and_its_count() {
     let lab = logging("foldrepeat");
     let file = |name: &str| lab.dir().join(name);
     let to = |format: &str, name: &str| format!("{format}:{}", file(name).display());
-    let receiver = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+    let receiver = lab.run_inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
     let syslog = format!("syslog+udp://{}", receiver.local_addr().unwrap());
     let targets = [to("json", "rows"), to("logemu", "lines"), syslog, to("pcap", "packets")];
     let to: Vec<&str> = targets.iter().flat_map(|target| ["--to", target]).collect();
@@ -101,7 +101,7 @@ fn root_repetition_is_one_record_and_its_count() {
 }
 
 #[test]
-fn root_what_is_above_the_rate_is_counted_and_said() {
+fn root_records_above_the_rate_are_counted_and_reported() {
     const EACH: usize = 2_000;
     testkit::require_root!();
     testkit::require_tool!("nft");
@@ -140,7 +140,7 @@ fn root_a_flood_of_addresses_stops_no_other_rules_folding() {
     let to = format!("json:{}", path.display());
     let going =
         shipping(&lab, &["--columns", "seq,prefix,time,sport", "--fold", "1h", "--buffer", "128MiB", "--to", &to]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         for number in 0..SOURCES {
             let address = IpAddr::V4(Ipv4Addr::from(0x7f80_0000 + number));
@@ -173,7 +173,7 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
          }
          }",
     );
-    let listener = lab.inside(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
+    let listener = lab.run_inside(|| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).unwrap();
     let addr = listener.local_addr().unwrap();
     drop(listener);
     let (to, control) = (format!("json+tcp://{addr}"), lab.dir().join("control").display().to_string());
@@ -182,7 +182,7 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
     let args =
         ["--buffer", "128MiB", "--columns", OWN_COLUMNS, "--when-full", when_full, "--control", &control, "--to", &to];
     let going = shipping(&lab, &[&args, &more[..]].concat());
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         for number in 0..FLOOD {
             let _ = socket.send_to(b"x", (Ipv4Addr::LOCALHOST, 7009));
@@ -197,7 +197,7 @@ fn a_flood_leaves_others(purpose: &str, when_full: &str, more: &[&str]) {
         status["outputs"][0][name].as_u64()
     };
     testkit::wait_until("all of it waits or was dropped", || count("seen") == Some(FLOOD + CALM));
-    let listener = lab.inside(|| TcpListener::bind(addr)).unwrap();
+    let listener = lab.run_inside(|| TcpListener::bind(addr)).unwrap();
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
         listener.accept().unwrap().0.read_to_string(&mut text).unwrap();

@@ -72,7 +72,7 @@ fn every_error_of_the_command_line_exits_with_2() {
 }
 
 #[test]
-fn version_is_told() {
+fn version_is_printed() {
     let text = netwren(&["--version"]).ok();
     assert!(text.starts_with("netwren "), "{text}");
 }

@@ -14,7 +14,7 @@ fn connected(lab: &Lab, peers: &[(&str, usize)]) -> Vec<UdpSocket> {
         far.send_to(&vec![0; bytes], near.local_addr().unwrap()).unwrap();
         [near, far]
     };
-    lab.inside(|| peers.iter().flat_map(open).collect())
+    lab.run_inside(|| peers.iter().flat_map(open).collect())
 }
 
 #[test]

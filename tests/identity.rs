@@ -77,11 +77,11 @@ fn root_issue_10_support_closes_no_socket_that_every_address_leads_to() {
     testkit::require_root!();
     let lab = Lab::new("steered");
     let here: SocketAddr = (Ipv4Addr::LOCALHOST, 7777).into();
-    let (tcp, udp) = lab.inside(|| (TcpListener::bind(here).unwrap(), UdpSocket::bind(here).unwrap()));
+    let (tcp, udp) = lab.run_inside(|| (TcpListener::bind(here).unwrap(), UdpSocket::bind(here).unwrap()));
     let _links = [steer(&lab, &tcp), steer(&lab, &udp)];
     let elsewhere = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let reached = |port: u16| {
-        let _client = lab.inside(|| TcpStream::connect(elsewhere(port)))?;
+        let _client = lab.run_inside(|| TcpStream::connect(elsewhere(port)))?;
         tcp.accept().map(drop)
     };
     // The port has no listener, but the program directs the connection to the socket.

@@ -82,7 +82,7 @@ fn root_kill_says_which_udp_sockets_are_still_open() {
     testkit::require_root!();
     let lab = Lab::new("killudp");
     lab.unix_abstract("stays", 1);
-    let (bound, client) = lab.inside(|| {
+    let (bound, client) = lab.run_inside(|| {
         let bound = std::net::UdpSocket::bind("127.0.0.1:700").unwrap();
         let client = socket::open(socket::AF_INET, socket::SOCK_DGRAM, 0).unwrap();
         let client = std::net::UdpSocket::from(std::os::fd::OwnedFd::from(client));
@@ -103,7 +103,7 @@ fn root_kill_says_which_udp_sockets_are_still_open() {
     );
     assert_eq!(bound.recv_from(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::ConnectionAborted);
     assert_eq!(client.recv(&mut [0]).unwrap_err().kind(), std::io::ErrorKind::ConnectionAborted);
-    lab.inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", "127.0.0.1:700").unwrap());
+    lab.run_inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"x", "127.0.0.1:700").unwrap());
     assert_eq!(bound.recv_from(&mut [0]).unwrap().0, 1, "it gets the next datagram");
     assert!(!sockets(&lab, "proto", "proto = unix").is_empty());
     // ss lists the socket and exits with 0; the message is ours.

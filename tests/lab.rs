@@ -11,7 +11,7 @@ pub(crate) fn furnished(purpose: &str) -> Lab {
     lab.connect_link_local(1);
     lab.time_wait(2);
     lab.half_closed(1);
-    lab.unaccepted(2);
+    lab.make_unaccepted(2);
     lab.syn_sent();
     lab.udp("127.0.0.1:0".parse().expect("an address"));
     lab.udp("[::1]:0".parse().expect("an address"));

@@ -35,7 +35,7 @@ fn accepted(lab: &Lab, table: &str, via: &str, fields: &[String]) -> Vec<String>
 }
 
 /// The columns that have a value in at least one row.
-fn told(lab: &Lab, table: &str, via: &str, columns: &[String]) -> Vec<String> {
+fn reported_fields(lab: &Lab, table: &str, via: &str, columns: &[String]) -> Vec<String> {
     let ran = netwren_in(lab, &[table, "--via", via, "-o", "json", "-c", &columns.join(",")]);
     let rows: Vec<Value> = ran.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert!(!rows.is_empty(), "{table} --via {via}: {}", ran.stderr);
@@ -59,11 +59,11 @@ fn backends(lab: &Lab, table: &str) -> Vec<&'static str> {
 /// Every field with a value from netlink must have a value with another backend, or be rejected by it.
 fn check(lab: &Lab, table: &str) {
     let all = fields(lab, table);
-    let by_netlink = told(lab, table, "netlink", &accepted(lab, table, "netlink", &all));
+    let by_netlink = reported_fields(lab, table, "netlink", &accepted(lab, table, "netlink", &all));
     for via in backends(lab, table) {
         let accepted = accepted(lab, table, via, &all);
         let silent = || -> Vec<&String> {
-            let told = told(lab, table, via, &accepted);
+            let told = reported_fields(lab, table, via, &accepted);
             by_netlink.iter().filter(|field| accepted.contains(field) && !told.contains(field)).collect()
         };
         // The owner found may be a child of another test that ends before its command line is read.
@@ -90,7 +90,7 @@ fn root_issue_10_no_backend_is_silent_about_a_field_of_nat() {
 /// By default the kernel neither counts bytes nor stores times. A column or a filter that needs them causes a message,
 /// with every backend and in a replay; the default columns of JSON do not.
 #[test]
-fn root_issue_10_what_the_kernel_does_not_count_is_said() {
+fn root_issue_10_fields_that_the_kernel_does_not_count_are_reported() {
     testkit::require_root!();
     let lab = Lab::new("uncounted");
     let addr = |last: u8| std::net::IpAddr::from([10, 0, 0, last]);
@@ -130,7 +130,7 @@ fn root_issue_10_what_the_kernel_does_not_count_is_said() {
 fn root_issue_10_no_backend_is_silent_about_a_field_of_sockets() {
     testkit::require_root!();
     let lab = Lab::new("lacksock");
-    let _held = lab.inside(|| {
+    let _held = lab.run_inside(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let far = listener.accept().unwrap();

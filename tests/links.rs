@@ -32,7 +32,8 @@ impl Links {
             }
             far
         });
-        let servers = far.iter().map(|far| far.inside(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT)).unwrap()));
+        let servers =
+            far.iter().map(|far| far.run_inside(|| TcpListener::bind((Ipv6Addr::UNSPECIFIED, PORT)).unwrap()));
         let servers = servers.collect();
         Links { near, far, servers }
     }
@@ -41,7 +42,7 @@ impl Links {
     fn connect(&self, nth: usize) -> [TcpStream; 2] {
         let index = self.near.output("cat", &[&format!("/sys/class/net/e{nth}/ifindex")]);
         let to = SocketAddrV6::new("fe80::2".parse().unwrap(), PORT, 0, index.trim().parse().unwrap());
-        let client = self.near.inside(|| TcpStream::connect(to).unwrap());
+        let client = self.near.run_inside(|| TcpStream::connect(to).unwrap());
         [client, self.servers[nth].accept().unwrap().0]
     }
 
@@ -215,7 +216,7 @@ fn words(text: &str) -> Vec<Vec<&str>> {
 }
 
 #[test]
-fn root_listeners_that_look_alike_are_told_apart() {
+fn root_similar_listeners_are_distinguished() {
     testkit::require_root!();
     testkit::require_tool!("ss");
     testkit::require_tool!("python3");

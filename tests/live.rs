@@ -105,7 +105,7 @@ fn root_flows_filter_sockets_before_and_flows_after() {
 fn root_bytes_of_flows_are_summed_when_asked() {
     testkit::require_root!();
     let lab = Lab::new("bytes");
-    let _held = lab.inside(|| {
+    let _held = lab.run_inside(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let connect = || {
             let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -228,7 +228,7 @@ fn root_a_name_that_attacks_terminals_is_harmless() {
     testkit::require_root!();
     let lab = Lab::new("hostile");
     let path = lab.dir().join("\u{1b}[31m\nred \u{202e}");
-    let _socket = lab.inside(|| std::os::unix::net::UnixListener::bind(&path).unwrap());
+    let _socket = lab.run_inside(|| std::os::unix::net::UnixListener::bind(&path).unwrap());
     for args in
         [&["sockets", "--no-owner", "--columns", "path"][..], &["sockets", "-o", "json", "--no-owner"], &["ss", "-xl"]]
     {
@@ -256,7 +256,7 @@ fn root_names_come_from_hosts_without_delay() {
 fn root_bound_but_inactive_is_shown_when_named() {
     testkit::require_root!();
     let lab = Lab::new("bound_inactive");
-    let _bound = lab.inside(|| {
+    let _bound = lab.run_inside(|| {
         let socket = sys::socket::open(2, 1, 0).unwrap();
         sys::socket::bind(&socket, &"127.0.0.1:4711".parse().unwrap()).unwrap();
         socket

@@ -38,7 +38,7 @@ fn log(lab: &Lab, columns: &str, args: &[&str]) -> Going<String> {
 
 /// Sends `count` packets that a rule drops; the errors returned by the kernel are ignored.
 pub(crate) fn send(lab: &Lab, to: SocketAddr, count: usize) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let any: SocketAddr = match to {
             SocketAddr::V4(_) => (Ipv4Addr::LOCALHOST, 0).into(),
             SocketAddr::V6(_) => (Ipv6Addr::LOCALHOST, 0).into(),

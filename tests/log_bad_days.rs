@@ -173,7 +173,7 @@ fn root_issue_12_a_prefix_of_127_hostile_bytes_is_one_text_in_every_format() {
     hostile_rules(&lab);
     let file = |name: &str| lab.dir().join(name);
     let read = |name: &str| String::from_utf8(std::fs::read(file(name)).unwrap()).unwrap();
-    let receiver = lab.inside(|| UdpSocket::bind("127.0.0.1:0")).unwrap();
+    let receiver = lab.run_inside(|| UdpSocket::bind("127.0.0.1:0")).unwrap();
     let mut to = ["json", "logemu", "pcapng"].map(|name| format!("{name}:{}", file(name).display())).to_vec();
     to.push(format!("syslog+udp://{}", receiver.local_addr().unwrap()));
     let to: Vec<&str> = to.iter().flat_map(|to| ["--to", to]).collect();
@@ -231,7 +231,7 @@ fn cutting(lab: &Lab) {
 }
 
 fn send_to_be_cut(lab: &Lab) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         for bytes in 0..=60 {
             for host in [Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()] {
                 let refused = TcpStream::connect(SocketAddr::new(host, 9000 + bytes)).unwrap_err();

@@ -41,7 +41,7 @@ pub(crate) fn listed(lab: &Lab) -> HashMap<u64, String> {
 }
 
 /// The two tuples, built from the cells in conntrack's format.
-fn told(row: &Value) -> [String; 2] {
+fn cells_of(row: &Value) -> [String; 2] {
     ["orig", "reply"].map(|side| {
         let cell = |name: &str| match &row[format!("{side}_{name}")] {
             Value::String(text) => text.clone(),
@@ -59,7 +59,7 @@ fn told(row: &Value) -> [String; 2] {
 #[track_caller]
 pub(crate) fn is_listed(row: &Value, entries: &HashMap<u64, String>) {
     let line = row["ct_id"].as_u64().and_then(|id| entries.get(&id)).unwrap_or_else(|| panic!("{row}"));
-    let [orig, reply] = told(row);
+    let [orig, reply] = cells_of(row);
     let (first, second) = line.split_at(line.rfind("src=").unwrap());
     assert!(first.contains(&orig) && second.contains(&reply), "{row}\n{line}");
     let mark = line.split_once("mark=").unwrap().1.split(' ').next().unwrap();
@@ -114,16 +114,16 @@ const SERVER6: Ipv6Addr = Ipv6Addr::new(0xfd17, 0, 0, 0, 0, 0, 0, 2);
 /// Connections of each protocol from the client to the server through the router; they stay open while the result
 /// lives.
 pub(crate) fn connections(of: &Routed) -> Vec<Box<dyn std::any::Any + Send>> {
-    let listener = of.server.inside(|| TcpListener::bind((SERVER, 80)).unwrap());
-    let (echo, echo6) = of.server.inside(|| (UdpSocket::bind((SERVER, 53)), UdpSocket::bind((SERVER6, 53))));
-    let mut stream = of.client.inside(|| TcpStream::connect((ROUTER, 8080)).unwrap());
+    let listener = of.server.run_inside(|| TcpListener::bind((SERVER, 80)).unwrap());
+    let (echo, echo6) = of.server.run_inside(|| (UdpSocket::bind((SERVER, 53)), UdpSocket::bind((SERVER6, 53))));
+    let mut stream = of.client.run_inside(|| TcpStream::connect((ROUTER, 8080)).unwrap());
     let (mut accepted, _) = listener.accept().unwrap();
     stream.write_all(b"request").unwrap();
     accepted.read_exact(&mut [0; 7]).unwrap();
     let mut open: Vec<Box<dyn std::any::Any + Send>> = vec![Box::new(stream), Box::new(accepted)];
     for (echo, to) in [(echo, IpAddr::from(SERVER)), (echo6, IpAddr::from(SERVER6))] {
         let (echo, any) = (echo.unwrap(), if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" });
-        let socket = of.client.inside(|| UdpSocket::bind(any).unwrap());
+        let socket = of.client.run_inside(|| UdpSocket::bind(any).unwrap());
         socket.send_to(b"question", (to, 53)).unwrap();
         let (_, from) = echo.recv_from(&mut [0; 9]).unwrap();
         echo.send_to(b"answer", from).unwrap();
@@ -131,9 +131,9 @@ pub(crate) fn connections(of: &Routed) -> Vec<Box<dyn std::any::Any + Send>> {
         // The port is closed, so an ICMP error is returned.
         socket.send_to(b"question", (to, 99)).unwrap();
         open.push(Box::new((socket, echo)));
-        of.client.inside(|| ping(to));
+        of.client.run_inside(|| ping(to));
     }
-    of.client.inside(|| send_raw(SERVER.into(), 132, &INIT));
+    of.client.run_inside(|| send_raw(SERVER.into(), 132, &INIT));
     open
 }
 
@@ -231,7 +231,7 @@ fn root_log_shows_no_other_connection_with_the_same_ports() {
     lab.set_conntrack("nf_conntrack_timestamp", "1");
     let mut log = log(&lab, &["--latency", "1s"]);
     let at = |port: u16| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let (there, here) = lab.inside(|| (UdpSocket::bind(at(7009)).unwrap(), UdpSocket::bind(at(7008)).unwrap()));
+    let (there, here) = lab.run_inside(|| (UdpSocket::bind(at(7009)).unwrap(), UdpSocket::bind(at(7008)).unwrap()));
     here.send_to(b"first", at(7009)).unwrap();
     lab.output("conntrack", &["-F"]);
     // The start of an entry is compared with the packet's time with a tolerance of some milliseconds.
@@ -262,7 +262,7 @@ fn root_log_bounds_what_a_flood_makes_it_ask() {
          }",
     );
     let mut log = log_of(&lab, "prefix,ct_id,ct_state,orig_dport", &["--latency", "500ms", "--buffer", "256MiB"]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let [quiet, flood] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
         for n in 0..FLOOD {
             if n % (FLOOD / 10) == 0 {
@@ -302,7 +302,7 @@ fn root_log_replays_entries() {
     let words = |tape: &str, columns: &str| {
         ["--group", "5", "--latency", "10ms", "--columns", columns, "--record", tape].map(str::to_owned)
     };
-    let receiver = lab.inside(|| UdpSocket::bind(to_five()).unwrap());
+    let receiver = lab.run_inside(|| UdpSocket::bind(to_five()).unwrap());
     for (columns, has_entries) in [(columns, true), ("dport", false)] {
         let tape = lab.dir().join(if has_entries { "with" } else { "without" }).display().to_string();
         let words = words(&tape, columns);

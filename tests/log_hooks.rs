@@ -42,7 +42,7 @@ fn load(lab: &Lab, name: &str, rules: &str) -> bool {
     nft.stdin.take().unwrap().write_all(rules.as_bytes()).unwrap();
     let output = nft.wait_with_output().unwrap();
     if !output.status.success() {
-        testkit::loud(&format!("not tested here: {name}: {}", String::from_utf8_lossy(&output.stderr)));
+        testkit::print_loud(&format!("not tested here: {name}: {}", String::from_utf8_lossy(&output.stderr)));
     }
     output.status.success()
 }
@@ -87,7 +87,7 @@ fn bridged(hosts: &Routed) {
 }
 
 fn send(lab: &Lab, to: &str) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let to: SocketAddr = to.parse().unwrap();
         let socket = UdpSocket::bind(if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" }).unwrap();
         // The first send may fail with an error from an earlier packet.
@@ -106,7 +106,7 @@ fn traffic(hosts: &Routed) {
     let tags = [0x88, 0xa8, 0, 7, 0x81, 0, 0, 50, 8, 0];
     let ip = [0x45, 0, 0, 32, 0, 0, 0, 0, 9, 17, 0, 0, 10, 9, 0, 1, 10, 9, 0, 2];
     let udp = [0, 54, 0x1e, 0x61, 0, 12, 0, 0, b'a', b'b', b'c', b'd'];
-    hosts.client.inside(|| frames_to("c0").write_all(&[&[2; 12][..], &tags, &ip, &udp].concat()).unwrap());
+    hosts.client.run_inside(|| frames_to("c0").write_all(&[&[2; 12][..], &tags, &ip, &udp].concat()).unwrap());
 }
 
 /// Returns the packet count of each rule.

@@ -66,7 +66,7 @@ fn root_log_reads_every_namespace() {
 const LATER: &str = "47113";
 
 /// A namespace that logs packets to a port; returns once the run has bound the group there.
-fn made_meanwhile(purpose: &str) -> Lab {
+fn created_during_the_run(purpose: &str) -> Lab {
     let lab = Lab::new(purpose);
     log_to(&lab, LATER);
     testkit::wait_until("the group is bound", || is_bound(&lab, LATER));
@@ -108,7 +108,7 @@ fn root_log_reads_namespaces_that_come_later() {
     };
     let (mut expected, mut names, mut inodes) = (Vec::new(), Vec::new(), Vec::new());
     for count in COUNTS {
-        let lab = made_meanwhile("logcnet");
+        let lab = created_during_the_run("logcnet");
         let before = descriptors(&log);
         inodes.push(sys::netns::inode_of(&lab.path()).unwrap());
         send(&lab, to_five(), count);

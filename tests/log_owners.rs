@@ -42,8 +42,8 @@ fn once(lab: &Lab) -> (Vec<String>, Ran) {
     let args = ["--columns", columns, "--group", "5", "--latency", "10ms"];
     let mut log: Going<String> = Going::past_header(command(lab, &args), columns, |line| line);
     let at = |port: u16| -> SocketAddr { (Ipv4Addr::LOCALHOST, port).into() };
-    let (receiver, sender) = lab.inside(|| (UdpSocket::bind(at(7009)).unwrap(), UdpSocket::bind(at(0)).unwrap()));
-    lab.inside(|| {
+    let (receiver, sender) = lab.run_inside(|| (UdpSocket::bind(at(7009)).unwrap(), UdpSocket::bind(at(0)).unwrap()));
+    lab.run_inside(|| {
         sender.send_to(b"x", at(7009)).unwrap();
         sender.send_to(b"x", at(7010)).unwrap();
     });

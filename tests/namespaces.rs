@@ -457,7 +457,7 @@ fn root_a_replay_has_all_namespaces() {
     let (near, far) = (furnished("tapenear"), Lab::new("tapefar"));
     join((&near, "198.51.100.1"), (&far, "198.51.100.2"));
     let listener = far.listen("198.51.100.2:0".parse().unwrap());
-    let _held = near.inside(|| std::net::TcpStream::connect(listener.addr).unwrap());
+    let _held = near.run_inside(|| std::net::TcpStream::connect(listener.addr).unwrap());
     let dir = tempfile::tempdir().unwrap();
     for table in ["sockets", "flows"] {
         let tape = dir.path().join(table).display().to_string();
@@ -776,7 +776,7 @@ fn one_namespace_or_all() {
 }
 
 #[test]
-fn root_what_is_no_network_namespace_is_said() {
+fn root_a_path_that_is_no_network_namespace_is_refused() {
     testkit::require_root!();
     // Opening the FIFO would wait for a writer.
     let dir = tempfile::tempdir().unwrap();

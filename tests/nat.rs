@@ -4,7 +4,7 @@ use crate::run::{Ran, command_for_anyone, netwren, netwren_in};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use sys::caps::Cap;
-use testkit::conntrack::{Entry, mixed, status};
+use testkit::conntrack::{Entry, mixed_entries, status};
 use testkit::netns::Lab;
 use testkit::sandbox::{Limit, confine};
 
@@ -116,7 +116,7 @@ fn root_nat_formats_of_lists_and_ends() {
 fn root_nat_top_counts_what_proc_has() {
     testkit::require_root!();
     let lab = Lab::new("nattop");
-    let all = lab.track(mixed(3_000)) as u64;
+    let all = lab.track(mixed_entries(3_000)) as u64;
     let proc = by_proc(&lab);
     assert_eq!(proc.len() as u64, all);
     let count = |key: &dyn Fn(&str) -> String| {
@@ -175,7 +175,7 @@ fn root_nat_top_counts_what_proc_has() {
 fn root_nat_delete_shows_first_and_deletes_what_it_showed() {
     testkit::require_root!();
     let lab = Lab::new("natdelete");
-    lab.track(mixed(500));
+    lab.track(mixed_entries(500));
     let doomed = nat(&lab, &["-c", "client,published", "proto = udp and nat = none"]);
     assert!(doomed.len() > 20);
     let delete = |args: &[&str]| {
@@ -205,7 +205,7 @@ fn root_nat_delete_shows_first_and_deletes_what_it_showed() {
 fn root_nat_without_rights() {
     testkit::require_root!();
     let lab = Lab::new("natrights");
-    lab.track(mixed(100));
+    lab.track(mixed_entries(100));
     let without = [Limit::WithoutCaps(vec![Cap::NetAdmin])];
     // ctnetlink is denied; /proc is readable, because the user is still root.
     let fallen = limited(&lab, &["nat", "--no-owner", "-H", "-c", "id,client"], &without);
@@ -226,7 +226,7 @@ fn root_nat_without_rights() {
 fn root_nat_without_the_kernels_part() {
     testkit::require_root!();
     let lab = Lab::new("natnone");
-    lab.track(mixed(100));
+    lab.track(mixed_entries(100));
     let none = Limit::NoSocket { family: 16, protocol: Some(12), errno: sys::Errno(93) };
     let args = ["nat", "--no-owner", "-H", "-c", "client,nat"];
     let fallen = limited(&lab, &args, std::slice::from_ref(&none));
@@ -258,7 +258,7 @@ fn root_nat_of_nothing_reads_nothing() {
 fn root_nat_is_recorded_and_replayed() {
     testkit::require_root!();
     let lab = Lab::new("nattape");
-    lab.track(mixed(400));
+    lab.track(mixed_entries(400));
     let file = |name: &str| lab.dir().join(name).to_str().unwrap().to_owned();
     for (name, args) in [
         ("plain", &["-c", "client,backend,nat,state"][..]),
@@ -326,7 +326,7 @@ fn root_nat_owners_are_found_at_the_local_end() {
 fn root_nat_of_every_namespace() {
     testkit::require_root!();
     let labs = [Lab::new("natall1"), Lab::new("natall2")];
-    labs[0].track(mixed(30));
+    labs[0].track(mixed_entries(30));
     labs[1].track([Entry::udp((v4(1), 4000), (v4(2), 53))]);
     let filter = format!("netns in (\"{}\", \"{}\")", labs[0].name(), labs[1].name());
     let ran = netwren(&["nat", "--all-netns", "--no-owner", "-H", "--by", "netns", &filter]);

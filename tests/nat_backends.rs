@@ -32,7 +32,7 @@ impl Published {
             }
             lab.ip(&["route", "add", "default", "via", &format!("{net}.1")]);
         }
-        router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
+        router.run_inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
         router.nft(&format!(
             "table ip published {{
  chain prerouting {{
@@ -42,8 +42,8 @@ impl Published {
  }}
 "
         ));
-        let listener = server.inside(|| TcpListener::bind("0.0.0.0:80")).unwrap();
-        let mut near = client.inside(|| TcpStream::connect("198.51.100.1:8080")).unwrap();
+        let listener = server.run_inside(|| TcpListener::bind("0.0.0.0:80")).unwrap();
+        let mut near = client.run_inside(|| TcpStream::connect("198.51.100.1:8080")).unwrap();
         let (mut far, _) = listener.accept().unwrap();
         near.write_all(b"x").unwrap();
         far.read_exact(&mut [0; 1]).unwrap();
@@ -60,7 +60,7 @@ impl Published {
 }
 
 #[test]
-fn root_issue_10_the_process_behind_a_published_port_is_named() {
+fn root_issue_10_the_process_of_a_published_port_is_named() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let published = Published::new("backs", "10.213.77");
@@ -96,7 +96,7 @@ fn root_issue_10_a_namespace_of_a_user_is_no_backend_of_roots() {
     let tried = published.router.command("setpriv").args(user).arg("true").output().unwrap();
     if !tried.status.success() {
         let why = String::from_utf8_lossy(&tried.stderr).trim().to_owned();
-        testkit::loud(&format!("skipped: a user can make no network namespace here: {why}"));
+        testkit::print_loud(&format!("skipped: a user can make no network namespace here: {why}"));
         return;
     }
     let script = "ip address add 10.213.78.2/24 dev lo && ip link set lo up; exec sleep 600";
@@ -119,7 +119,7 @@ fn root_issue_10_an_address_of_two_namespaces_names_none() {
     let (backend, netns) = ("backend = 10.213.79.2:80", format!("and netns = {}", published.router.name()));
     let other = Lab::new("backtwin");
     other.ip(&["address", "add", "10.213.79.2/32", "dev", "lo"]);
-    let _listens = other.inside(|| TcpListener::bind("10.213.79.2:80")).unwrap();
+    let _listens = other.run_inside(|| TcpListener::bind("10.213.79.2:80")).unwrap();
     let ran = netwren_in(&published.router, &["nat", "-H", "-c", "pid", backend, &netns, "--all-netns"]);
     assert!(ran.stderr.contains("several network namespaces have the address of a backend"), "{}", ran.stderr);
     assert_eq!(shown(ran), "-\n");

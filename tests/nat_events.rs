@@ -18,7 +18,7 @@ macro_rules! require_packets {
         let tried = Running::tried(&$lab, &["--event", "new", "--via", "bpf", "--limit", "0"]);
         if tried.code != 0 {
             let built_without = tried.stderr.contains("built without BPF");
-            assert!(built_without || sys::Kernel::running().version() < (6, 4), "{}", tried.stderr);
+            assert!(built_without || sys::Kernel::read_running().version() < (6, 4), "{}", tried.stderr);
             eprintln!("skipped: {}", tried.stderr);
             return;
         }
@@ -66,7 +66,7 @@ impl Running {
 
 /// A connection that carries 1,000 bytes in one direction and 3,000 in the other, closed by both ends.
 fn converse(lab: &Lab, address: &str) -> SocketAddr {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let mut near = TcpStream::connect(address).unwrap();
@@ -92,7 +92,7 @@ fn counted(lines: Vec<String>) -> Vec<String> {
 
 /// Sends UDP over IPv6.
 fn say_v6(lab: &Lab) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let here = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
         let there = UdpSocket::bind((Ipv6Addr::LOCALHOST, 0)).unwrap();
         here.send_to(b"x", there.local_addr().unwrap()).unwrap();
@@ -102,7 +102,7 @@ fn say_v6(lab: &Lab) {
 /// Sends UDP to 192.0.2.1:53, which [`REDIRECTED`] redirects.
 fn ask_the_redirected(lab: &Lab) {
     lab.ip(&["address", "add", "192.0.2.1/32", "dev", "lo"]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let there = UdpSocket::bind((Ipv4Addr::LOCALHOST, 5353)).unwrap();
         let here = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).unwrap();
         here.send_to(b"x", "192.0.2.1:53").unwrap();
@@ -172,7 +172,7 @@ fn root_what_conntrack_tells_and_no_more() {
     testkit::require_root!();
     testkit::require_tool!("conntrack");
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evsame");
     lab.use_conntrack();
     lab.nft(REDIRECTED);
@@ -200,7 +200,7 @@ fn root_what_conntrack_tells_and_no_more() {
 fn root_by_packet_the_same_new_entries_as_by_netlink() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evdoors");
     lab.use_conntrack();
     lab.nft(REDIRECTED);
@@ -228,7 +228,7 @@ fn root_by_packet_the_same_new_entries_as_by_netlink() {
 fn root_a_session_log_has_bytes_and_duration() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     for (timestamps, events) in [("0", "0 new"), ("1", "0 new")] {
         let lab = Lab::new("evlog");
         lab.use_conntrack();
@@ -255,7 +255,7 @@ fn root_a_session_log_has_bytes_and_duration() {
 fn root_filter_limit_and_a_closed_pipe() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evlimit");
     lab.use_conntrack();
     for via in ["netlink", "bpf"] {
@@ -290,7 +290,7 @@ fn root_filter_limit_and_a_closed_pipe() {
 fn root_a_recording_tells_the_same() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evtape");
     lab.use_conntrack();
     for (n, via) in ["netlink", "bpf"].into_iter().enumerate() {
@@ -353,10 +353,10 @@ impl Client {
 fn root_owners_of_events() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evowners");
     lab.use_conntrack();
-    let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = lab.run_inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
     let columns = "event,client,process,pid";
     let tape = lab.dir().join("owners.tape");
     let tape = tape.to_str().unwrap();
@@ -393,10 +393,10 @@ fn root_owners_of_events() {
 fn root_owners_where_one_kind_is_asked_for() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evowners1");
     lab.use_conntrack();
-    let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = lab.run_inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
     let columns = "event,client,process,pid";
     let mut ends = Running::events(&lab, columns, &["process = bash", "--event", "destroy"]);
     let mut begins = Running::events(&lab, columns, &["process = bash", "--event", "new"]);
@@ -413,7 +413,7 @@ fn root_owners_where_one_kind_is_asked_for() {
 fn root_owners_of_events_in_the_right_namespace() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let labs = [Lab::new("evowners2"), Lab::new("evowners3")];
     let script = "import socket,signal\ns=socket.socket(); s.bind(('127.0.0.1',4321)); s.connect(('127.0.0.1',7777))\n\
                   signal.pause()";
@@ -421,7 +421,7 @@ fn root_owners_of_events_in_the_right_namespace() {
     let mut all = Running::events(&labs[0], "netns,client,pid", &args);
     let begin = |lab: &Lab| {
         lab.use_conntrack();
-        let listener = lab.inside(|| TcpListener::bind("127.0.0.1:7777")).unwrap();
+        let listener = lab.run_inside(|| TcpListener::bind("127.0.0.1:7777")).unwrap();
         let pid = lab.spawn("python3", &["-c", script]);
         (listener, format!("{}\t127.0.0.1:4321\t{pid}", lab.name()))
     };
@@ -432,10 +432,10 @@ fn root_owners_of_events_in_the_right_namespace() {
 }
 
 #[test]
-fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
+fn root_losses_are_reported_and_live_entries_are_dumped() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evlost");
     lab.use_conntrack();
     let args = ["--event", "new,live", "--buffer", "4KiB", "--resync", "--stats"];
@@ -460,7 +460,7 @@ fn root_what_is_lost_is_said_and_what_lives_is_dumped() {
 fn root_issue_10_after_losses_the_table_is_dumped_until_none_is_missing() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evresync");
     lab.use_conntrack();
     // `--resync` shows the entries it finds, independent of `--event`.
@@ -479,11 +479,11 @@ fn root_issue_10_after_losses_the_table_is_dumped_until_none_is_missing() {
 }
 
 #[test]
-fn root_issue_10_what_bpf_does_not_hear_is_said() {
+fn root_issue_10_entries_that_bpf_does_not_see_are_reported() {
     testkit::require_root!();
     testkit::require_tool!("conntrack");
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evinsert");
     lab.use_conntrack();
     require_packets!(lab);
@@ -503,7 +503,7 @@ fn root_issue_10_what_bpf_does_not_hear_is_said() {
 fn root_every_namespace_by_its_name() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let (near, far) = (Lab::new("evnear"), Lab::new("evfar"));
     let mut all = Running::events(&near, "event,netns,orig_dst", &["--all-netns", "--event", "new"]);
     for lab in [&near, &far] {
@@ -532,7 +532,7 @@ fn root_every_namespace_by_its_name() {
 fn root_without_the_right_it_says_what_is_missing() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evdenied");
     let mut command = command(&lab, testkit::program::netwren(), &["nat", "events"]);
     confine(&mut command, &[Limit::WithoutCaps(vec![Cap::NetAdmin])]).unwrap();
@@ -543,7 +543,7 @@ fn root_without_the_right_it_says_what_is_missing() {
 fn root_kill_9_leaves_nothing() {
     testkit::require_root!();
     // Other tests fill the table, whose limit applies to the whole host.
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("evkilled");
     lab.use_conntrack();
     require_packets!(lab);
@@ -568,7 +568,7 @@ fn root_kill_9_leaves_nothing() {
 }
 
 #[test]
-fn what_makes_no_sense_is_said() {
+fn contradictory_flags_are_refused() {
     netwren(&["nat", "events", "--via", "proc"]).says(2, &["--via takes netlink or bpf"]);
     netwren(&["nat", "events", "colour = red"]).says(2, &["colour"]);
     assert!(netwren(&["nat", "events", "--columns", "help"]).ok().contains("duration_us"));

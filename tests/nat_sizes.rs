@@ -10,7 +10,7 @@ use testkit::HostKnob;
 use testkit::conntrack::Entry;
 use testkit::netns::Lab;
 use testkit::sandbox::{Limit, confine};
-use testkit::tables::Alone;
+use testkit::tables::ExclusiveUse;
 
 const SETTINGS: &str = "/proc/sys/net/netfilter";
 const NF_CONNTRACK_MAX: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
@@ -48,7 +48,7 @@ pub(crate) fn with_way_out(purpose: &str, text: &str) -> Lab {
 }
 
 fn set(lab: &Lab, name: &str, value: &str) {
-    lab.inside(|| std::fs::write(Path::new(SETTINGS).join(name), value)).unwrap();
+    lab.run_inside(|| std::fs::write(Path::new(SETTINGS).join(name), value)).unwrap();
 }
 
 /// The source address of packets. It differs from the outgoing interface's address, so that masquerading rewrites it.
@@ -56,7 +56,7 @@ const INSIDE: &str = "10.8.0.1";
 
 /// Sends a UDP packet to each of `flows` addresses, which creates an entry for each.
 pub(crate) fn send(lab: &Lab, flows: u32) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind((INSIDE, 0)).unwrap();
         for n in 0..flows {
             let [_, b, c, d] = n.to_be_bytes();
@@ -170,17 +170,17 @@ fn root_without_bpf_the_advice_says_what_it_does_not_know() {
 
 /// Expired entries count until the kernel removes them: the walk counts them without removing them.
 #[test]
-fn root_expired_entries_are_told_apart() {
+fn root_expired_entries_are_counted() {
     testkit::require_root!();
     if !sees_extensions() {
         return;
     }
     // Every dump of a table removes expired entries, in every namespace.
-    let _alone = Alone::take();
+    let _alone = ExclusiveUse::take();
     let lab = with_way_out("adviseexpired", TRACKED);
     set(&lab, "nf_conntrack_udp_timeout", "1");
     // To find the table, the walk first reads entries in a way that removes expired ones, up to the first live entry.
-    lab.track(testkit::conntrack::mixed(20));
+    lab.track(testkit::conntrack::mixed_entries(20));
     testkit::wait_until("expired entries that still count", || {
         // Send again in each attempt, because the kernel may have just removed the previous entries.
         if lab.conntrack_count() <= 20 {
@@ -202,7 +202,7 @@ fn root_bytes_of_an_entry_are_what_the_slabs_grow_by() {
         return;
     }
     // Slab caches belong to the whole machine.
-    let _alone = Alone::take();
+    let _alone = ExclusiveUse::take();
     for (purpose, text, setting, bytes) in [
         ("slabplain", TRACKED, "", 256),
         ("slabdnat", DNAT, "", 256),
@@ -223,7 +223,7 @@ fn root_bytes_of_an_entry_are_what_the_slabs_grow_by() {
         });
         assert!(fits, "{purpose}: measured and advised bytes: {seen:?}");
         // Sizes may differ on other kernels; there, only the measurement counts.
-        if sys::Kernel::running().version() == (6, 18) {
+        if sys::Kernel::read_running().version() == (6, 18) {
             assert_eq!(seen.last().map(|(_, advised)| *advised), Some(bytes), "{purpose}");
         }
         eprintln!("{purpose}: bytes of an entry, measured and advised: {seen:?}");
@@ -316,7 +316,7 @@ fn root_one_namespace_out_of_reach_costs_its_row_and_a_word() {
 
 /// Sends into a full table until `stop` is set.
 fn press(lab: &Lab, stop: &AtomicBool) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind((INSIDE, 0)).unwrap();
         for n in (0u32..).take_while(|_| !stop.load(Ordering::Relaxed)) {
             let [_, b, c, d] = n.to_be_bytes();
@@ -334,7 +334,7 @@ const FULL: std::ops::RangeInclusive<u64> = 1000..=1001;
 /// For a full table under load, netwren shows the losses and suggests a limit with its memory use; the test then
 /// applies it from the initial namespace.
 #[test]
-fn root_a_full_table_is_told_and_mended() {
+fn root_a_full_table_is_reported_and_remedied() {
     testkit::require_root!();
     let _knob = HostKnob::set(NF_CONNTRACK_MAX, "1000");
     let lab = with_way_out("advisefull", TRACKED);
@@ -345,7 +345,7 @@ fn root_a_full_table_is_told_and_mended() {
     std::thread::scope(|scope| {
         scope.spawn(|| press(&lab, &stop));
         let result = std::panic::catch_unwind(|| {
-            full_table_is_told(&lab);
+            check_full_table(&lab);
             full_table_is_mended(&lab);
         });
         stop.store(true, Ordering::Relaxed);
@@ -355,7 +355,7 @@ fn root_a_full_table_is_told_and_mended() {
     });
 }
 
-fn full_table_is_told(lab: &Lab) {
+fn check_full_table(lab: &Lab) {
     let said = advice(advise_in(lab, &["-o", "json"]));
     assert_eq!((said["verdict"].as_str(), number(&said["max"])), (Some("full"), 1000));
     assert!(FULL.contains(&number(&said["peak"])), "{said}");
@@ -426,7 +426,7 @@ fn while_ports_run_out(lab: &Lab, args: &[&str]) -> Ran {
     confine(&mut child, &[Limit::Network(lab.path())]).unwrap();
     let mut child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut sockets = Vec::new();
-    lab.inside(|| {
+    lab.run_inside(|| {
         while child.try_wait().unwrap().is_none() {
             let socket = UdpSocket::bind((INSIDE, 0)).unwrap();
             // From the eleventh socket on, the kernel has no free port and rejects the packet with EPERM.
@@ -442,7 +442,7 @@ fn while_ports_run_out(lab: &Lab, args: &[&str]) -> Ran {
 
 /// Ten ports for more than ten connections: packets are lost although the table has room.
 #[test]
-fn root_issue_10_used_up_source_ports_are_told() {
+fn root_issue_10_exhausted_source_ports_are_reported() {
     testkit::require_root!();
     let lab = with_way_out("adviseports", TEN_PORTS);
     let args = ["nat", "advise", "--netns", HERE, "-o", "json"];
@@ -471,7 +471,7 @@ fn root_issue_10_used_up_source_ports_are_told() {
 
 /// BPF reports entries before they enter the table; entries that are then refused are counted.
 #[test]
-fn root_issue_10_entries_refused_after_bpf_told_of_them_are_counted() {
+fn root_issue_10_entries_refused_after_bpf_reported_them_are_counted() {
     testkit::require_root!();
     if !sees_extensions() {
         return;
@@ -589,7 +589,7 @@ fn with_silent_connections(purpose: &str) -> Lab {
 const ESTABLISHED: &str = "nf_conntrack_tcp_timeout_established";
 
 fn established(lab: &Lab) -> u64 {
-    let text = lab.inside(|| std::fs::read_to_string(Path::new(SETTINGS).join(ESTABLISHED))).unwrap();
+    let text = lab.run_inside(|| std::fs::read_to_string(Path::new(SETTINGS).join(ESTABLISHED))).unwrap();
     text.trim().parse().unwrap()
 }
 
@@ -660,7 +660,7 @@ fn root_timeouts_of_a_passing_namespace_are_not_kept() {
 #[test]
 fn root_advice_is_of_the_namespace_it_is_asked_in() {
     testkit::require_root!();
-    let _alone = Alone::take();
+    let _alone = ExclusiveUse::take();
     let lab = with_silent_connections("advisehere");
     let said = advice(netwren_in(&lab, &["nat", "advise", "--samples", "1", "-o", "json"]));
     assert_eq!((said["netns"].as_str(), number(&said["entries"])), (Some(lab.name()), 50));
@@ -674,14 +674,14 @@ fn root_advice_is_of_the_namespace_it_is_asked_in() {
 
 /// The longest chain of a table with so few buckets that its chains are long; without the walk it is unknown.
 #[test]
-fn root_the_longest_chain_is_told() {
+fn root_the_longest_chain_is_reported() {
     testkit::require_root!();
     if !sees_extensions() {
         return;
     }
     let _knob = HostKnob::set("/proc/sys/net/netfilter/nf_conntrack_buckets", "65536");
     let lab = with_way_out("advisechain", TRACKED);
-    lab.track(testkit::conntrack::mixed(8_000));
+    lab.track(testkit::conntrack::mixed_entries(8_000));
     std::fs::write("/proc/sys/net/netfilter/nf_conntrack_buckets", "512").unwrap();
     let said = advice(advise_in(&lab, &["--samples", "1", "-o", "json"]));
     let (longest, mean) = (number(&said["longest_chain"]), said["mean_chain"].as_f64().unwrap());
@@ -746,7 +746,7 @@ fn rounds_in(file: &Path) -> Vec<Vec<Value>> {
 fn root_rounds_tell_growth_and_namespaces_that_go() {
     testkit::require_root!();
     let (lab, goes) = (with_way_out("statswatch", TRACKED), Lab::new("statsgoes"));
-    let ids = [&lab, &goes].map(|lab| lab.inside(|| sys::netns::current_inode().unwrap()));
+    let ids = [&lab, &goes].map(|lab| lab.run_inside(|| sys::netns::current_inode().unwrap()));
     let (file, tape) = (lab.dir().join("rows"), lab.dir().join("tape"));
     let filter = format!("netns_id in ({}, {})", ids[0], ids[1]);
     let columns = "change,netns_id,entries,insert,drop,drop_delta,invalid_delta";

@@ -23,7 +23,7 @@ fn stateless(routed: &Routed, words: &[&str]) -> Ran {
 
 /// Servers that answer each request with its reversed bytes until the test ends.
 fn serve(lab: &Lab) {
-    let sockets = lab.inside(|| {
+    let sockets = lab.run_inside(|| {
         let all = "[::]:80".parse::<SocketAddr>().unwrap();
         (TcpListener::bind(all).unwrap(), UdpSocket::bind("[::]:53").unwrap())
     });
@@ -64,7 +64,7 @@ fn ask(lab: &Lab, addr: &str) -> [String; 2] {
 }
 
 fn try_ask(lab: &Lab, addr: &str, patience: Duration) -> std::io::Result<[String; 2]> {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let to: SocketAddr = format!("{addr}:8080").parse().unwrap();
         let mut stream = TcpStream::connect_timeout(&to, patience)?;
         stream.set_read_timeout(Some(patience))?;
@@ -84,7 +84,7 @@ fn try_ask(lab: &Lab, addr: &str, patience: Duration) -> std::io::Result<[String
 }
 
 fn tracked(routed: &Routed) -> Vec<String> {
-    let table = routed.router.inside(|| std::fs::read_to_string("/proc/thread-self/net/nf_conntrack")).unwrap();
+    let table = routed.router.run_inside(|| std::fs::read_to_string("/proc/thread-self/net/nf_conntrack")).unwrap();
     table.lines().map(str::to_owned).collect()
 }
 
@@ -138,7 +138,7 @@ fn root_a_published_port_is_reached_both_ways_and_tracked_nowhere() {
 }
 
 #[test]
-fn root_what_cannot_be_published_is_said_before_anything_changes() {
+fn root_impossible_ports_are_refused_before_anything_changes() {
     testkit::require_root!();
     let lab = Lab::new("statelessnot");
     let plan = |words: &[&str]| netwren_in(&lab, &[&["nat", "stateless", "plan", "--apply", "--yes"], words].concat());
@@ -148,7 +148,7 @@ fn root_what_cannot_be_published_is_said_before_anything_changes() {
     plan(&["-p", "80:10.0.0.2"]).says(2, &["the format is [ADDR:]PORT:BACKEND:PORT"]);
     plan(&["-p", "192.0.2.1:80:10.0.0.2:80", "-p", "192.0.2.1:80:10.0.0.3:80"]).says(1, &["one port for two backends"]);
     let table = netwren_in(&lab, &["nat", "stateless", "verify"]);
-    if testkit::tool::have("nft") {
+    if testkit::tool::is_installed("nft") {
         table.says(1, &["does not exist"]);
     }
 }
@@ -180,7 +180,7 @@ const ONE: [&str; 3] = ["plan", "--publish=192.0.2.1:5353:172.17.0.2:53/udp", "-
 
 /// Runs `netwren nat stateless plan …` while the client sends datagrams that are never answered.
 fn while_sending(routed: &Routed, words: &[&str]) -> Ran {
-    let udp = routed.client.inside(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
+    let udp = routed.client.run_inside(|| UdpSocket::bind("0.0.0.0:0")).unwrap();
     udp.connect("192.0.2.1:5353").unwrap();
     udp.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     std::thread::scope(|scope| {
@@ -199,7 +199,7 @@ fn root_issue_10_rules_by_which_one_direction_moves_are_taken_back() {
     testkit::require_tool!("nft");
     let routed = Routed::new("statelessway");
     // The server accepts packets without ever answering, not even with an ICMP error.
-    let _silent = routed.server.inside(|| UdpSocket::bind("0.0.0.0:53")).unwrap();
+    let _silent = routed.server.run_inside(|| UdpSocket::bind("0.0.0.0:53")).unwrap();
     let tables = || routed.router.output("nft", &["list", "tables"]);
     let undone = &["packets pass in one direction only: udp_5353: ", " 0 answers", "undone: the rules were removed"];
     while_sending(&routed, &["--yes", "--probe=1"]).says(1, undone);
@@ -215,7 +215,7 @@ fn root_issue_10_rules_by_which_one_direction_moves_are_taken_back() {
 }
 
 #[test]
-fn root_issue_10_what_would_stop_the_packets_is_said_before_anything_changes() {
+fn root_issue_10_obstacles_are_reported_before_anything_changes() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let routed = Routed::new("statelesspre");
@@ -232,10 +232,10 @@ fn root_issue_10_what_would_stop_the_packets_is_said_before_anything_changes() {
     nft("add rule ip filter direct ip daddr 172.17.0.2 iifname != \"s1\" counter drop");
     apply().says(1, &["in the chain ip filter direct drops packets to the backend", "nothing was changed"]);
     nft("flush chain ip filter direct");
-    routed.router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "0")).unwrap();
+    routed.router.run_inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "0")).unwrap();
     apply().says(1, &["net.ipv4.ip_forward is 0", "nothing was changed"]);
     assert_eq!(nft("list tables").trim(), "table ip filter");
-    routed.router.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
+    routed.router.run_inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
     apply().says(0, &["applied"]);
 }
 

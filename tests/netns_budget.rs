@@ -24,7 +24,7 @@ impl UsersNamespaces {
         let tried = Command::new("setpriv").args(user).arg("true").output().unwrap();
         if !tried.status.success() {
             let why = String::from_utf8_lossy(&tried.stderr).trim().to_owned();
-            testkit::loud(&format!("skipped: a user can make no network namespace here: {why}"));
+            testkit::print_loud(&format!("skipped: a user can make no network namespace here: {why}"));
             return None;
         }
         let script = format!("for i in $(seq {COUNT}); do unshare -n sh -c 'echo made; exec sleep 600' & done; wait");
@@ -58,8 +58,8 @@ fn root_a_users_namespaces_take_their_share_of_a_capture_and_no_more() {
     let columns = "netns,dport";
     let words = [&["--columns", columns][..], &words, &["dport = 7131"]].concat();
     let mut going: Going<String> = Going::past_header(command(&lab, &words), columns, |line| line);
-    lab.inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"0", "127.0.0.1:7131").unwrap());
-    other.inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"0", "127.0.0.1:7131").unwrap());
+    lab.run_inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"0", "127.0.0.1:7131").unwrap());
+    other.run_inside(|| std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"0", "127.0.0.1:7131").unwrap());
     let all = [&lab, &other].map(|lab| format!("{}\t7131", lab.name()));
     going.read_until("packets of both", |lines| all.iter().all(|line| lines.contains(line)));
     going.end().1.says(3, &["network namespaces were left out for lack of memory", "--buffer-total"]);

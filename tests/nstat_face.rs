@@ -44,7 +44,7 @@ impl Both<'_> {
 }
 
 fn send_to_a_closed_port(lab: &Lab, count: usize) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         (0..count).for_each(|_| assert_eq!(socket.send_to(b"netwren", "127.0.0.1:9").unwrap(), 7));
     });

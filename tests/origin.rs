@@ -21,7 +21,7 @@ impl Receivers {
     /// Opens receivers in `lab` on these ports, or on free ports.
     fn new(lab: &Lab, ports: Option<[u16; 3]>) -> Receivers {
         let [first, second, datagrams] = ports.unwrap_or_default();
-        lab.inside(|| Receivers {
+        lab.run_inside(|| Receivers {
             tcp: [first, second].map(|port| TcpListener::bind(("127.0.0.1", port)).unwrap()).into(),
             udp: datagram_socket(datagrams),
         })
@@ -156,7 +156,7 @@ fn root_a_capture_ships_and_runs_programs_in_the_namespace_of_the_start() {
         send(&inner, to, 1);
         told().is_some()
     });
-    let own = start.inside(|| sys::netns::current_inode().unwrap());
+    let own = start.run_inside(|| sys::netns::current_inode().unwrap());
     assert_eq!(told().unwrap(), format!("net:[{own}]\n"));
     drop(going);
 }
@@ -166,9 +166,9 @@ fn root_a_capture_ships_and_runs_programs_in_the_namespace_of_the_start() {
 fn root_ss_asks_for_names_in_the_namespace_of_the_start() {
     testkit::require_root!();
     let (start, inner) = (Lab::new("namestart"), Lab::new("nameinner"));
-    let servers = [&start, &inner].map(|lab| lab.inside(|| datagram_socket(53)));
+    let servers = [&start, &inner].map(|lab| lab.run_inside(|| datagram_socket(53)));
     inner.ip(&["addr", "add", "192.0.2.77/32", "dev", "lo"]);
-    let _listener = inner.inside(|| TcpListener::bind("192.0.2.77:0").unwrap());
+    let _listener = inner.run_inside(|| TcpListener::bind("192.0.2.77:0").unwrap());
     let resolv = start.dir().join("resolv.conf");
     std::fs::write(&resolv, "nameserver 127.0.0.1\n").unwrap();
     let mut command = Command::new(testkit::program::netwren());

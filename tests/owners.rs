@@ -12,7 +12,7 @@ const COLUMNS: &[&str] = &["sockets", "-H", "--columns", "local_port,process", "
 
 /// The process of a listener is outside the reader's pid namespace.
 #[test]
-fn root_issue_10_a_listener_of_a_process_out_of_sight_is_said() {
+fn root_issue_10_a_listener_of_a_hidden_process_is_reported() {
     testkit::require_root!();
     testkit::require_tool!("unshare");
     let lab = Lab::new("outofsight");
@@ -34,7 +34,7 @@ fn root_issue_10_a_listener_of_a_process_out_of_sight_is_said() {
 
 /// The kernel itself listens, for example for tunnels.
 #[test]
-fn root_issue_10_a_socket_of_the_kernel_has_no_process_and_that_is_said() {
+fn root_issue_10_a_kernel_socket_has_no_process_and_that_is_reported() {
     testkit::require_root!();
     let lab = Lab::new("kernels");
     let made = lab.command("ip").args(["link", "add", "vx0", "type", "vxlan", "id", "7", "dstport", "4789"]).output();
@@ -77,8 +77,8 @@ fn root_issue_10_an_address_that_is_elsewhere_is_hinted_at() {
     let (lab, other) = (Lab::new("notthere"), Lab::new("there"));
     let address = format!("10.214.{}.1", std::process::id() % 250);
     other.ip(&["address", "add", &format!("{address}/32"), "dev", "lo"]);
-    let listener = other.inside(|| std::net::TcpListener::bind((address.as_str(), 0))).unwrap();
-    let _held = other.inside(|| std::net::TcpStream::connect(listener.local_addr().unwrap())).unwrap();
+    let listener = other.run_inside(|| std::net::TcpListener::bind((address.as_str(), 0))).unwrap();
+    let _held = other.run_inside(|| std::net::TcpStream::connect(listener.local_addr().unwrap())).unwrap();
     let hint = "no match in this network namespace, but some in others";
     for command in ["sockets", "flows"] {
         let ran = netwren_in(&lab, &[command, "--no-owner", &format!("local = {address}")]);
@@ -271,7 +271,7 @@ fn root_a_listener_in_an_io_uring_has_its_owner() {
     let (lab, tmp) = (Lab::new("ringowner"), tempfile::tempdir().unwrap());
     let (pid, ring) = running(&lab, REGISTERED);
     if ring == "0" {
-        return testkit::loud("skipped: no io_uring here");
+        return testkit::print_loud("skipped: no io_uring here");
     }
     let columns = "local_port,process,pid,fd,held_in,owners";
     let shown = format!("7212\tring-server\t{pid}\t-\tio_uring\tring-server[{pid}]\n");

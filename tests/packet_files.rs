@@ -38,7 +38,7 @@ pub(crate) fn shipping(lab: &Lab, words: &[&str], groups: usize) -> Going<String
 
 /// Sends small and large datagrams over IPv4 and IPv6.
 pub(crate) fn send(lab: &Lab) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         for (from, to) in [("127.0.0.1:0", "127.0.0.1:7009"), ("[::1]:0", "[::1]:7009")] {
             let socket = UdpSocket::bind(from).unwrap();
             for size in [0, 1, 7, 1400, 20_000] {
@@ -149,7 +149,7 @@ fn root_records_that_are_not_ip_are_not_in_a_file_of_ip() {
     let shown =
         |path: &Path| crate::run::netwren(&["capture", "-r", path.to_str().unwrap(), "-H", "-c", "proto"]).stdout;
     testkit::wait_until("a datagram and a question for its receiver are logged", || {
-        lab.inside(|| _ = UdpSocket::bind("10.9.9.1:0").unwrap().send_to(b"x", "10.9.9.2:7009"));
+        lab.run_inside(|| _ = UdpSocket::bind("10.9.9.1:0").unwrap().send_to(b"x", "10.9.9.2:7009"));
         pcapng.exists() && shown(&pcapng).contains("arp") && shown(&pcapng).contains("udp")
     });
     let ran = going.end().1;

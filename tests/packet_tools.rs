@@ -2,13 +2,13 @@
 
 use std::path::Path;
 use std::process::Command;
-use testkit::unpacked::Unpacked;
+use testkit::unpacked::UnpackedProgram;
 
 /// The tool, installed or unpacked below target/tools; if it is missing, prints a message and returns `None`.
 pub(crate) fn peer(tool: &str) -> Option<Command> {
-    let found = Unpacked::find(tool);
+    let found = UnpackedProgram::find(tool);
     if found.is_none() {
-        testkit::loud(&format!("skipped: {tool} is not installed: what it says of our files is not known"));
+        testkit::print_loud(&format!("skipped: {tool} is not installed: what it says of our files is not known"));
     }
     found.map(|found| found.command())
 }

@@ -11,7 +11,7 @@ pub(crate) fn have_postgres() -> bool {
     std::fs::write(file.path(), "group = 1\nto = [\"postgres://a@127.0.0.1:1/b\"]\n").unwrap();
     let have = !netwren(&["log", "check", file.path().to_str().unwrap()]).stderr.contains("cargo feature `postgres`");
     if !have {
-        testkit::loud("skipped: tests/postgres.rs needs a netwren with --features postgres");
+        testkit::print_loud("skipped: tests/postgres.rs needs a netwren with --features postgres");
     }
     have
 }

@@ -25,7 +25,7 @@ fn under_load<T>(lab: &Lab, work: impl FnOnce() -> T) -> T {
     let ends = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let load = scope.spawn(|| {
-            lab.inside(|| {
+            lab.run_inside(|| {
                 let (a, b) = pair("127.0.0.1:0");
                 [&a, &b].iter().for_each(|socket| {
                     socket.set_read_timeout(Some(Duration::from_millis(100))).unwrap();
@@ -166,7 +166,7 @@ fn root_samples_of_a_recording_are_those_of_the_run() {
 }
 
 #[test]
-fn root_without_rights_another_way_is_taken_and_said() {
+fn root_without_rights_another_backend_is_used_and_reported() {
     testkit::require_root!();
     let lab = Lab::new("softbad");
     let limited = |args: &[&str], limit: Limit| {
@@ -280,7 +280,7 @@ fn root_every_stage_has_every_packet() {
     let lab = Lab::new("pathall");
     for (family, any) in [("ip", "127.0.0.1:0"), ("ip6", "[::1]:0")] {
         let counting = Counting::begin(&lab);
-        lab.inside(|| {
+        lab.run_inside(|| {
             let (a, b) = pair(any);
             go_round(&a, &b, 100);
         });
@@ -310,7 +310,7 @@ fn root_packets_are_lost_where_the_rule_is() {
          chain o {\n type filter hook output priority -150;\n udp dport 9 drop\n }\n}\n",
     );
     let counting = Counting::begin(&lab);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for (port, count) in [(7, 30), (8, 20), (9, 10)] {
             // The sender gets an error if a rule rejects its packet.
@@ -344,13 +344,13 @@ fn root_a_router_forwards_and_drops() {
     let hosts = Routed::new("pathfwd");
     hosts.router.nft("table ip t {\n chain f {\n type filter hook forward priority 0;\n udp dport 7 drop\n }\n}\n");
     let send = |port: u16, count: u32| {
-        hosts.client.inside(|| {
+        hosts.client.run_inside(|| {
             let socket = UdpSocket::bind("192.0.2.10:0").unwrap();
             (0..count).for_each(|_| assert_eq!(socket.send_to(b"x", ("172.17.0.2", port)).unwrap(), 1));
         });
     };
     // The first packet resolves neighbours; ICMP errors from the server may be returned to the client.
-    let server = hosts.server.inside(|| UdpSocket::bind("172.17.0.2:5000").unwrap());
+    let server = hosts.server.run_inside(|| UdpSocket::bind("172.17.0.2:5000").unwrap());
     server.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
     send(5000, 1);
     server.recv(&mut [0; 8]).unwrap();
@@ -378,7 +378,7 @@ fn root_places_of_others_are_left_to_them_and_nothing_stays() {
     require_stages!();
     let lab = Lab::new("pathtwo");
     let (first, second) = (Counting::begin(&lab), Counting::begin(&lab));
-    lab.inside(|| {
+    lab.run_inside(|| {
         let (a, b) = pair("127.0.0.1:0");
         go_round(&a, &b, 10);
     });

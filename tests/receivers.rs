@@ -25,7 +25,7 @@ fn logging(purpose: &str) -> Lab {
 }
 
 fn send(lab: &Lab, count: usize) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         for _ in 0..count {
             let _ = socket.send_to(b"0123456789", "127.0.0.1:7009");
@@ -63,7 +63,7 @@ pub(crate) fn has_tls() -> bool {
     let says = crate::run::netwren(&["log", "--group", "5", "--to", "json+tls://127.0.0.1:1", "--tls-ca", "/nowhere"]);
     let has = !says.stderr.contains("this netwren was built without TLS (cargo feature `tls`)");
     if !has {
-        testkit::loud("skipped: tests of receivers by TLS need a netwren with --features tls");
+        testkit::print_loud("skipped: tests of receivers by TLS need a netwren with --features tls");
     }
     has
 }
@@ -108,7 +108,7 @@ fn root_log_ships_syslog_by_tls() {
 }
 
 #[test]
-fn certificates_that_cannot_be_used_are_said_before_anything_is_opened() {
+fn unusable_certificates_are_reported_before_anything_is_opened() {
     if !has_tls() {
         return;
     }
@@ -125,7 +125,7 @@ fn certificates_that_cannot_be_used_are_said_before_anything_is_opened() {
 
 /// As log rotation does, rename the file and send SIGHUP.
 #[test]
-fn root_hangup_opens_files_anew_and_ends_nothing() {
+fn root_hangup_reopens_files_and_ends_nothing() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let lab = logging("loghup");
@@ -196,7 +196,7 @@ fn root_the_process_that_packs_has_no_rights() {
 
 /// If the compressed file cannot be created, the original file stays, a message says so, and no packet is missing.
 #[test]
-fn root_a_file_that_cannot_be_packed_stays_and_that_is_said() {
+fn root_a_file_that_cannot_be_packed_stays_and_is_reported() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let lab = logging("lognozstd");
@@ -220,7 +220,7 @@ fn root_a_file_that_cannot_be_packed_stays_and_that_is_said() {
 
 /// Files of a run started by nohup(1) are also rotated, and SIGHUP does not end the run.
 #[test]
-fn root_hangup_opens_files_anew_below_nohup() {
+fn root_hangup_reopens_files_below_nohup() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let lab = logging("lognohup");
@@ -262,7 +262,7 @@ fn root_a_lost_terminal_ends_shipping() {
     confine(&mut python, &[Limit::Network(lab.path()), Limit::HangupHeard]).unwrap();
     let code = python.status().unwrap().code();
     if code == Some(77) {
-        return testkit::loud("skipped: there are no terminals here (/dev/pts)");
+        return testkit::print_loud("skipped: there are no terminals here (/dev/pts)");
     }
     assert_eq!(code, Some(0));
 }

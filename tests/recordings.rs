@@ -309,7 +309,7 @@ fn root_fixtures_can_be_made() {
 
 /// A replay with data that was not recorded reports that, instead of showing empty cells or tables.
 #[test]
-fn root_issue_10_what_was_not_recorded_is_said() {
+fn root_issue_10_data_that_was_not_recorded_is_reported() {
     testkit::require_root!();
     let lab = furnished("notasked");
     let tape = |name: &str| lab.dir().join(name).display().to_string();
@@ -360,7 +360,7 @@ fn root_issue_10_what_was_not_recorded_is_said() {
 
 /// Events that were not recorded are reported as missing, not as absent.
 #[test]
-fn root_issue_10_events_that_were_not_heard_are_said() {
+fn root_issue_10_events_that_were_not_recorded_are_reported() {
     testkit::require_root!();
     let lab = testkit::netns::Lab::new("unheard");
     lab.shares_conntrack();

@@ -26,7 +26,7 @@ fn connect(near: &Lab, far: &Lab, name: &str, net: u8) {
 /// Sends a datagram to a port of the first lab where no process listens.
 fn send(far: &Lab, net: u8, port: u16) {
     let to = format!("192.0.{net}.1:{port}");
-    far.inside(|| UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"0", to).unwrap());
+    far.run_inside(|| UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"0", to).unwrap());
 }
 
 // long: one scene with all outputs

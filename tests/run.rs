@@ -107,7 +107,7 @@ pub(crate) fn netwren_in(lab: &testkit::netns::Lab, args: &[&str]) -> Ran {
 }
 
 fn ran(mut command: Command) -> Ran {
-    let output = testkit::told_if_late(&format!("{command:?}"), || command.output());
+    let output = testkit::report_if_late(&format!("{command:?}"), || command.output());
     Ran::of(output.expect("netwren starts"))
 }
 

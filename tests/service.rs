@@ -76,7 +76,7 @@ fn a_configuration_that_others_can_change_is_refused() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
     let ran = netwren(&["log", "check", &file]);
     assert!(!ran.stderr.contains("can read this file"), "{}", ran.stderr);
-    if testkit::root::have() {
+    if testkit::root::is_privileged() {
         std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
         netwren(&["log", "check", &file]).says(4, &["belongs to user 65534"]);
     }
@@ -376,7 +376,7 @@ fn root_a_run_that_waits_for_a_receiver_is_alive_and_ends() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let (lab, manager) = (logging("svcblock"), Manager::new());
-    let listener = lab.inside(|| std::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = lab.run_inside(|| std::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let target = format!("json+tcp://{}", listener.local_addr().unwrap());
     let words =
         ["--group", "5", "--when-full", "block", "--queue-max", "4MiB", "--columns", OWN_COLUMNS, "--to", &target];
@@ -401,11 +401,11 @@ fn root_a_wrong_descriptor_is_refused_with_a_sentence() {
     let (lab, manager) = (logging("svcwrong"), Manager::new());
     let inode = std::fs::metadata(lab.path()).unwrap().ino();
     let netlink = |protocol| {
-        let socket = lab.inside(|| sys::NetlinkSocket::open(protocol)).unwrap();
+        let socket = lab.run_inside(|| sys::NetlinkSocket::open(protocol)).unwrap();
         Arc::new(socket.as_fd().try_clone_to_owned().unwrap())
     };
     let elsewhere = Lab::new("svcwrong2");
-    let other = elsewhere.inside(|| sys::NetlinkSocket::open(NETFILTER)).unwrap();
+    let other = elsewhere.run_inside(|| sys::NetlinkSocket::open(NETFILTER)).unwrap();
     let null = Arc::new(OwnedFd::from(std::fs::File::open("/dev/null").unwrap()));
     let kept = [
         (format!("netwren-log-1-{inode}"), Arc::clone(&null)),
@@ -489,7 +489,7 @@ fn root_a_reload_begins_and_ends_outputs() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let (lab, manager) = (logging("svcreload"), Manager::new());
-    let listener = lab.inside(|| std::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = lab.run_inside(|| std::net::TcpListener::bind("127.0.0.1:0")).unwrap();
     let tcp = format!("json+tcp://{}", listener.local_addr().unwrap());
     let reader = std::thread::spawn(move || {
         let mut text = String::new();
@@ -565,7 +565,7 @@ fn root_a_file_of_packets_that_comes_by_a_reload_has_whole_ones() {
     // The first packet may arrive before the kernel was asked for whole packets.
     testkit::wait_until("a whole packet", || {
         before = before.max(size());
-        lab.inside(|| {
+        lab.run_inside(|| {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let _ = socket.send_to(&[b'x'; PAYLOAD], to_five());
         });

@@ -63,7 +63,7 @@ fn prepared(lab: &Lab, more: &str) -> (std::path::PathBuf, String) {
 
 /// Runs `log`, makes it log, reload and answer a status query, and ends it; returns its messages.
 fn logs_and_ships(lab: &Lab, trace: Option<&Path>) -> Ran {
-    let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
+    let listener = lab.run_inside(|| TcpListener::bind("127.0.0.1:0")).unwrap();
     let to_tcp = format!("syslog+tcp://{}\",\n    \"", listener.local_addr().unwrap());
     let reader = std::thread::spawn(move || {
         let mut text = String::new();

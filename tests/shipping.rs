@@ -52,7 +52,7 @@ fn delivered(going: Going<String>, count: usize) -> (serde_json::Value, Ran) {
 }
 
 fn listen(lab: &Lab, at: &str) -> (TcpListener, SocketAddr) {
-    let listener = lab.inside(|| TcpListener::bind(at)).unwrap();
+    let listener = lab.run_inside(|| TcpListener::bind(at)).unwrap();
     let addr = listener.local_addr().unwrap();
     (listener, addr)
 }
@@ -133,7 +133,7 @@ fn root_a_receiver_that_is_killed_misses_nothing() {
 
 /// Records that do not fit into the queue are dropped and counted exactly, and the exit code reports it.
 #[test]
-fn root_a_receiver_that_never_reads_is_said_and_counted() {
+fn root_a_receiver_that_never_reads_is_reported_and_counted() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let lab = logging("shipdeaf");
@@ -159,7 +159,7 @@ fn root_a_receiver_that_never_reads_is_said_and_counted() {
 
 /// A running netwren reports the records that the kernel could not deliver.
 #[test]
-fn root_what_the_kernel_lost_is_told_by_a_running_netwren() {
+fn root_kernel_losses_are_reported_by_a_running_netwren() {
     const PACKETS: usize = 30_000;
     testkit::require_root!();
     testkit::require_tool!("nft");
@@ -291,7 +291,7 @@ fn root_a_full_disk_tears_no_line_and_loses_nothing() {
 }
 
 #[test]
-fn root_a_file_that_is_moved_away_is_begun_anew() {
+fn root_a_file_that_is_moved_away_is_recreated() {
     testkit::require_root!();
     testkit::require_tool!("nft");
     let lab = logging("shipmoved");
@@ -344,7 +344,7 @@ fn root_streams_go_to_several_receivers() {
     crate::run::clean(&mut events).args(["sockets", "--follow", "--no-owner", "--via", "netlink", "--to", &to]);
     let events = Going::<String>::spawn(events, |line| line);
     testkit::wait_until("a connection is told of", || {
-        lab.inside(|| {
+        lab.run_inside(|| {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             drop(TcpStream::connect(listener.local_addr().unwrap()).unwrap());
         });
@@ -355,7 +355,7 @@ fn root_streams_go_to_several_receivers() {
 }
 
 #[test]
-fn what_cannot_be_shipped_is_said() {
+fn unshippable_requests_are_refused() {
     for (args, says) in [
         (&["log", "--group", "1", "--to", "yaml:/x"][..], "`yaml` is not a message format"),
         (&["log", "--group", "1", "--to", "syslog:/x"], "syslog goes to syslog+tcp://HOST:PORT"),

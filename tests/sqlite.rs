@@ -10,7 +10,7 @@ pub(crate) fn have_sqlite() -> bool {
     let formats = netwren(&["log", "--group", "1", "--to", "none:/x"]).stderr;
     let have = formats.contains("sqlite");
     if !have {
-        testkit::loud("skipped: tests/sqlite.rs needs a netwren with --features sqlite");
+        testkit::print_loud("skipped: tests/sqlite.rs needs a netwren with --features sqlite");
     }
     have
 }

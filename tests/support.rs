@@ -34,7 +34,7 @@ fn root_each_backend_of_a_feature_has_a_state_and_a_remedy() {
 }
 
 #[test]
-fn root_a_bundle_names_nobody() {
+fn root_a_bundle_contains_no_names() {
     testkit::require_root!();
     // Build the program first, because the process below ends by itself.
     testkit::program::netwren();

@@ -14,7 +14,7 @@ use std::process::Command;
 use testkit::authority::Authority;
 use testkit::netns::Lab;
 use testkit::sandbox::{Limit, confine};
-use testkit::unpacked::Unpacked;
+use testkit::unpacked::UnpackedProgram;
 
 const DATAGRAMS: usize = 20;
 const PORT: u16 = 5514;
@@ -114,7 +114,7 @@ fn ship(lab: &Lab, wires: &[String], authority: Option<&Authority>) -> Shipped {
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let going: Going<String> = Going::spawn(command, |line| line);
     testkit::wait_until("the group is bound", || lab.log_groups().len() == 1);
-    lab.inside(|| {
+    lab.run_inside(|| {
         for n in 0..DATAGRAMS {
             let (from, to) = if n % 2 == 0 { ("127.0.0.1:0", "127.0.0.1:7009") } else { ("[::1]:0", "[::1]:7009") };
             // The rule drops the datagram, so the call returns an error.
@@ -197,8 +197,8 @@ fn wait_until_open(lab: &Lab, socket: &Path) {
 }
 
 /// Starts a receiver in the lab; it ends with the lab.
-fn start(lab: &Lab, receiver: &Unpacked, words: &[&str]) {
-    let paths = [receiver.environment(), vec!["TZ=UTC".to_owned()]].concat();
+fn start(lab: &Lab, receiver: &UnpackedProgram, words: &[&str]) {
+    let paths = [receiver.environment_words(), vec!["TZ=UTC".to_owned()]].concat();
     let program = receiver.program.to_str().unwrap();
     let words: Vec<&str> = paths.iter().map(String::as_str).chain([program]).chain(words.to_vec()).collect();
     lab.spawn("env", &words);
@@ -254,7 +254,7 @@ fn start_rsyslog(lab: &Lab, unix_options: &str, template: &str) -> PathBuf {
 fn run_rsyslog(lab: &Lab, config: &str) {
     let file = lab.dir().join("rsyslog.conf");
     fs::write(&file, config).unwrap();
-    let rsyslog = Unpacked::find("rsyslogd").unwrap();
+    let rsyslog = UnpackedProgram::find("rsyslogd").unwrap();
     let modules = rsyslog.modules("rsyslog", "imtcp.so").unwrap();
     let pid_file = lab.dir().join("pid").display().to_string();
     let modules = modules.to_str().unwrap();
@@ -295,14 +295,14 @@ fn root_rsyslog_reads_its_own_socket_and_lines() {
 
 /// True if rsyslog has its OpenSSL module for TLS.
 fn rsyslog_has_tls() -> bool {
-    let rsyslog = Unpacked::find("rsyslogd").unwrap();
+    let rsyslog = UnpackedProgram::find("rsyslogd").unwrap();
     let has = rsyslog.modules("rsyslog", "lmnsd_ossl.so").is_some();
     // An installed rsyslog would not find unpacked modules.
     let require =
         !rsyslog.is_installed() && std::env::var_os("NETWREN_REQUIRE_TOOLS").is_some_and(|value| value == "1");
     assert!(has || !require, "NETWREN_REQUIRE_TOOLS=1, but rsyslog-openssl is not here");
     if !has {
-        testkit::loud("skipped: a test needs rsyslog-openssl");
+        testkit::print_loud("skipped: a test needs rsyslog-openssl");
     }
     has
 }
@@ -367,7 +367,7 @@ fn syslog_ng_log(lab: &Lab, name: &str, source: &str, template: &str) -> String 
 }
 
 fn run_syslog_ng(lab: &Lab, logs: &str) {
-    let syslog_ng = Unpacked::find("syslog-ng").unwrap();
+    let syslog_ng = UnpackedProgram::find("syslog-ng").unwrap();
     let version = syslog_ng.config_version().unwrap();
     let config = format!("@version: {version}\n{SYSLOG_NG_OPTIONS}{logs}");
     let file = lab.dir().join("syslog-ng.conf");

@@ -21,7 +21,7 @@ fn inside(lab: &Lab, program: &str, args: &[&str]) -> Command {
 
 /// A connection with a few bytes in each direction, datagrams, and some datagrams to closed ports.
 fn traffic(lab: &Lab) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
@@ -37,12 +37,12 @@ fn traffic(lab: &Lab) {
         let _ = UdpSocket::bind("[::1]:0").unwrap().send_to(b"refused", (Ipv6Addr::LOCALHOST, 7123));
     });
     // The last packet: a program that has shown it has shown everything.
-    lab.inside(|| _ = UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"the end", (Ipv4Addr::LOCALHOST, 7999)));
+    lab.run_inside(|| _ = UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"the end", (Ipv4Addr::LOCALHOST, 7999)));
 }
 
 /// The lines and the final messages of both for the same traffic.
 #[track_caller]
-fn beside(lab: &Lab, args: &[&str]) -> [(Vec<String>, Ran); 2] {
+fn next_to_tcpdump(lab: &Lab, args: &[&str]) -> [(Vec<String>, Ran); 2] {
     let before = rings(lab);
     let both = ["tcpdump", "netwren"].map(|program| {
         let words = [&["-n", "-t", "-l"], args].concat();
@@ -74,7 +74,7 @@ fn root_live_lines_are_those_of_tcpdump() {
         &["-i", "any", "-e", "udp or icmp"],
         &["-i", "any", "-B", "32768", "--immediate-mode", "-Q", "in", "udp"],
     ] {
-        let [(theirs, their_end), (ours, our_end)] = beside(&lab, args);
+        let [(theirs, their_end), (ours, our_end)] = next_to_tcpdump(&lab, args);
         assert!(theirs.len() > 20, "{args:?}: {theirs:?}");
         assert_eq!(ours, theirs, "{args:?}");
         assert_eq!(our_end.code, their_end.code, "{args:?}");
@@ -124,7 +124,7 @@ fn root_live_runs_end_and_refuse_as_tcpdump() {
 /// Timestamp types that an adapter does not support cause the same warnings in the same place and the same lists; a
 /// number is first taken as a name.
 #[test]
-fn root_stamps_that_no_adapter_has_are_told_as_tcpdump_does() {
+fn root_missing_adapter_stamps_are_reported_as_by_tcpdump() {
     testkit::require_root!();
     testkit::require_version!("tcpdump", testkit::tool::TCPDUMP);
     let lab = Lab::new("tdstamps");
@@ -149,7 +149,7 @@ fn root_stamps_that_no_adapter_has_are_told_as_tcpdump_does() {
     }
     for (iface, clock) in [("lo", "adapter"), ("lo", "adapter_unsynced"), ("any", "adapter"), ("any", "host")] {
         let args = ["-i", iface, "-j", clock, "udp"];
-        let [(theirs, their_end), (ours, our_end)] = beside(&lab, &args);
+        let [(theirs, their_end), (ours, our_end)] = next_to_tcpdump(&lab, &args);
         assert_eq!(ours, theirs, "{args:?}");
         let told = |ran: &Ran| ran.stderr.split_once("listening on").unwrap().0.to_owned();
         assert_eq!((told(&our_end), our_end.code), (told(&their_end), their_end.code), "{args:?}");

@@ -43,7 +43,7 @@ struct NameServer {
 
 impl NameServer {
     fn new(lab: &Lab) -> NameServer {
-        let socket = lab.inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
+        let socket = lab.run_inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
         socket.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
@@ -214,10 +214,10 @@ fn root_names_of_a_file_are_those_of_tcpdump() {
 /// Names from files may contain any bytes. A silent name server costs one second for each of three addresses, and a
 /// message reports it.
 #[test]
-fn root_names_are_escaped_and_silence_is_said() {
+fn root_names_are_escaped_and_silent_servers_are_reported() {
     testkit::require_root!();
     let lab = Lab::new("tdhostile");
-    let silent = lab.inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
+    let silent = lab.run_inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("a.pcap");
     let udp = ports(4321, 9999, &[0, 9, 0, 0, 7]);
@@ -273,7 +273,7 @@ fn root_names_of_an_interface_are_those_of_tcpdump() {
             let socket = UdpSocket::bind("10.0.0.50:4321").unwrap();
             (0..2).for_each(|_| _ = socket.send_to(b"abc", "10.0.0.1:7999"));
         };
-        lab.inside(send);
+        lab.run_inside(send);
         for going in &mut both {
             going.read_until("both packets", |lines| lines.len() == 2);
             assert_eq!(going.read, [expected, expected], "{switches:?}");
@@ -286,13 +286,13 @@ fn root_names_of_an_interface_are_those_of_tcpdump() {
 fn root_silent_servers_hold_no_packet_back() {
     testkit::require_root!();
     let lab = Lab::new("tdsilent");
-    let silent = lab.inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
+    let silent = lab.run_inside(|| UdpSocket::bind("127.0.0.1:53").unwrap());
     let dir = tempfile::tempdir().unwrap();
     etc(dir.path(), "");
     let words = ["-t", "-l", "-i", "lo", "-c", "400", "udp port 7999"];
     let mut going = Going::<String>::spawn(inside(&lab, dir.path(), "netwren", &words), |line| line);
     testkit::wait_until("the ring is there", || rings(&lab) == 1);
-    lab.inside(|| {
+    lab.run_inside(|| {
         for host in 0..200_u8 {
             let socket = UdpSocket::bind((Ipv4Addr::new(127, 1, 0, host), 4321)).unwrap();
             (0..2).for_each(|_| _ = socket.send_to(b"abc", (Ipv4Addr::new(127, 2, 0, host), 7999)).unwrap());
@@ -354,8 +354,8 @@ fn root_a_name_that_is_an_address_replaces_no_address() {
     etc(etc_dir.path(), "");
     let ends = [50, 51, 52].map(|last| Ipv4Addr::new(10, 0, 0, last));
     ends.iter().for_each(|end| lab.ip(&["addr", "add", &format!("{end}/32"), "dev", "lo"]));
-    let listeners = ends.map(|end| lab.inside(|| std::net::TcpListener::bind((end, 7771)).unwrap()));
-    let clients = ends.map(|end| lab.inside(|| std::net::TcpStream::connect((end, 7771)).unwrap()));
+    let listeners = ends.map(|end| lab.run_inside(|| std::net::TcpListener::bind((end, 7771)).unwrap()));
+    let clients = ends.map(|end| lab.run_inside(|| std::net::TcpStream::connect((end, 7771)).unwrap()));
     let said = |words: &[&str]| {
         let mut command = Command::new(testkit::program::netwren());
         clean(&mut command).args(words);

@@ -190,7 +190,7 @@ fn inside(lab: &Lab, dir: &Path, name: &str, args: &[&str]) -> Command {
 }
 
 fn send(lab: &Lab, port: u16, count: usize) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
         (0..count).for_each(|nth| _ = socket.send_to(&vec![7; nth % 1400], (Ipv4Addr::LOCALHOST, port)));
     });
@@ -369,7 +369,7 @@ fn root_files_belong_to_the_user() {
 /// tcpdump reports nothing and exits with success; netwren counts the missing packets and ends the file with a
 /// complete packet.
 #[test]
-fn root_a_full_disk_is_told() {
+fn root_a_full_disk_is_reported() {
     testkit::require_root!();
     let dir = tempfile::tempdir().unwrap();
     let (source, small, copy) = (dir.path().join("source"), dir.path().join("small"), dir.path().join("copy"));

@@ -216,7 +216,7 @@ fn root_any_has_two_headers() {
         let mut both = ["tcpdump", "netwren"]
             .map(|program| Going::<String>::spawn(inside(&lab, dir.path(), program, &words), |line| line));
         testkit::wait_until("both rings are there", || rings(&lab) == before + 2);
-        lab.inside(|| {
+        lab.run_inside(|| {
             let socket = UdpSocket::bind("127.0.0.1:4321").unwrap();
             (0..2).for_each(|_| _ = socket.send_to(b"abc", "127.0.0.1:7999"));
         });

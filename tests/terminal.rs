@@ -23,14 +23,14 @@ fn on_terminal(size: Size, args: &[&str], prepare: impl FnOnce(&mut Command)) ->
 
 /// The lines that a command writes to a terminal of this size.
 fn written(size: Size, mut command: Command) -> Option<Vec<String>> {
-    if !screen::are_there() {
-        testkit::loud("skipped: there are no terminals here (/dev/pts)");
+    if !screen::are_available() {
+        testkit::print_loud("skipped: there are no terminals here (/dev/pts)");
         return None;
     }
     clean(&mut command).env("NO_COLOR", "1").env("TERM", "xterm");
     let mut screen = Screen::start(command, size.1, size.0);
     screen.wait_end();
-    let text = String::from_utf8(screen.grid().received().to_vec()).expect("what a terminal gets is UTF-8");
+    let text = String::from_utf8(screen.grid().received_bytes().to_vec()).expect("what a terminal gets is UTF-8");
     // netwren erases the progress line before the rows, so the screen shows only the text after the erasure.
     let shown = |line: &str| line.rsplit("\r\x1b[K").next().unwrap_or_default().to_owned();
     Some(text.split_terminator("\r\n").map(shown).collect())
@@ -161,7 +161,7 @@ fn hostile_sockets(lab: &Lab) -> Vec<UnixListener> {
     let dir = lab.dir().display().to_string();
     // The kernel accepts paths of up to 107 bytes.
     let names = ["\u{1b}[2J\u{1b}[31mred\u{202e}".to_owned(), "データベース".to_owned(), "p".repeat(106 - dir.len())];
-    lab.inside(|| names.iter().map(|name| UnixListener::bind(Path::new(&dir).join(name)).unwrap()).collect())
+    lab.run_inside(|| names.iter().map(|name| UnixListener::bind(Path::new(&dir).join(name)).unwrap()).collect())
 }
 
 /// Tables of recordings, compared byte for byte; this runs on any machine.

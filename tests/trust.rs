@@ -96,7 +96,7 @@ fn root_issue_10_the_first_interrupt_ends_what_waits_for_the_kernel() {
 }
 
 #[test]
-fn root_issue_10_a_wait_that_fails_is_said() {
+fn root_issue_10_a_failed_wait_is_reported() {
     testkit::require_root!();
     if !testkit::tool::require("strace") {
         return;
@@ -158,7 +158,7 @@ fn open_folder() -> tempfile::TempDir {
     dir
 }
 
-fn as_nobody(program: &Path, args: &[&str]) -> Ran {
+fn run_as_another_user(program: &Path, args: &[&str]) -> Ran {
     let mut command = Command::new(program);
     clean(&mut command).args(args);
     confine(&mut command, &[Limit::User { uid: 65_534, gid: 65_534 }]).unwrap();
@@ -181,7 +181,7 @@ fn root_issue_10_lent_rights_are_refused() {
         to
     };
     let mut lent = vec![copy("setuid", 0o4755), copy("setgid", 0o2755)];
-    if testkit::tool::have("setcap") {
+    if testkit::tool::is_installed("setcap") {
         let with_caps = copy("caps", 0o755);
         let set = Command::new("setcap").arg("cap_net_admin+ep").arg(&with_caps).status().unwrap();
         if set.success() {
@@ -191,13 +191,13 @@ fn root_issue_10_lent_rights_are_refused() {
     let tape = dir.path().join("tape").display().to_string();
     for program in &lent {
         for args in [&["sockets", "--record", &tape][..], &["ss", "-tln"], &["--help"], &[]] {
-            let ran = as_nobody(program, args);
+            let ran = run_as_another_user(program, args);
             assert_eq!(ran.stdout, "", "{program:?} {args:?}");
             ran.says(4, &["started with more privileges than its caller has"]);
         }
     }
     assert!(!Path::new(&tape).exists());
-    as_nobody(&copy("plain", 0o755), &["sockets", "--columns", "help"]).ok();
+    run_as_another_user(&copy("plain", 0o755), &["sockets", "--columns", "help"]).ok();
     assert_eq!(
         Command::new(&lent[0]).args(["sockets", "--columns", "help"]).stdout(Stdio::null()).status().unwrap().code(),
         Some(0)

@@ -93,7 +93,7 @@ fn schema(name: &str) -> Option<String> {
     let file = format!("/usr/share/doc/ulogd2/{name}.gz");
     let text = Command::new("zcat").arg(&file).output().ok().filter(|out| out.status.success());
     if text.is_none() {
-        testkit::loud(&format!("skipped: the face's PGSQL is compared with {file}, which is not there"));
+        testkit::print_loud(&format!("skipped: the face's PGSQL is compared with {file}, which is not there"));
     }
     String::from_utf8(text?.stdout).ok()
 }

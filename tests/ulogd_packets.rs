@@ -139,7 +139,7 @@ fn raw(family: i32) -> UdpSocket {
 
 /// Sends all packets, some datagrams from the receiver, and then the last packet.
 pub(crate) fn send_all(sender: &Lab, receiver: &Lab) {
-    sender.inside(|| {
+    sender.run_inside(|| {
         let (four, six) = (raw(AF_INET), raw(AF_INET6));
         for packet in packets4() {
             four.send_to(&packet, SocketAddr::from((RECEIVER4, 0))).unwrap();
@@ -150,13 +150,13 @@ pub(crate) fn send_all(sender: &Lab, receiver: &Lab) {
     });
     // The datagrams cause an ARP request for the sender, and 1,600 bytes are fragmented. ulogd2 writes no XML for
     // packets larger than about 2,000 bytes.
-    receiver.inside(|| {
+    receiver.run_inside(|| {
         let socket = UdpSocket::bind((RECEIVER4, 0)).unwrap();
         socket.send_to(&[b'x'; 1600], (SENDER4, 9)).unwrap();
         socket.send_to(b"hi", (SENDER4, 9)).unwrap();
     });
     receiver.wait_until("the sender answered ARP", || receiver.output("ip", &["neigh"]).contains("02:00:00:00:00:10"));
-    sender.inside(|| {
+    sender.run_inside(|| {
         raw(AF_INET).send_to(&v4(254, b"last").bytes(), SocketAddr::from((RECEIVER4, 0))).unwrap();
     });
 }

@@ -6,7 +6,7 @@ use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use testkit::conntrack::{Entry, mixed};
+use testkit::conntrack::{Entry, mixed_entries};
 use testkit::netns::Lab;
 use testkit::wait_until;
 
@@ -67,7 +67,7 @@ fn root_watch_tells_rates_to_the_byte_and_what_is_new_or_gone() {
     testkit::require_root!();
     let lab = Lab::new("watchrates");
     let tape = lab.dir().join("tape");
-    let (mut client, mut server) = lab.inside(|| {
+    let (mut client, mut server) = lab.run_inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         (client, listener.accept().unwrap().0)
@@ -83,7 +83,7 @@ fn root_watch_tells_rates_to_the_byte_and_what_is_new_or_gone() {
     client.write_all(&[0; 123_456]).unwrap();
     server.read_exact(&mut vec![0; 123_456]).unwrap();
     running.wait("the bytes", |row| row["bytes_in"] == 123_456);
-    let udp = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
+    let udp = lab.run_inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
     running.wait("a new socket", |row| row["change"] == "new" && row["local_port"] == 5300);
     drop(udp);
     running.wait("a socket that is gone", |row| row["change"] == "gone" && row["local_port"] == 5300);
@@ -132,7 +132,7 @@ fn root_watch_shows_the_busiest_connections_first() {
     testkit::require_root!();
     let lab = Lab::new("watchorder");
     let tape = lab.dir().join("tape");
-    let mut pairs: Vec<(TcpStream, TcpStream)> = lab.inside(|| {
+    let mut pairs: Vec<(TcpStream, TcpStream)> = lab.run_inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 8080)).unwrap();
         let connect = |_| {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -177,7 +177,7 @@ fn root_watch_tells_what_moves_among_many_that_rest() {
     if netwren_in(&lab, &["sockets", "--via", "bpf", "proto = tcp", "--no-owner"]).code != 0 {
         return;
     }
-    let (listener, mut pairs) = lab.inside(|| {
+    let (listener, mut pairs) = lab.run_inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 8080)).unwrap();
         let pairs: Vec<(TcpStream, TcpStream)> = (0..40).map(|_| pair(&listener)).collect();
         (listener, pairs)
@@ -197,7 +197,7 @@ fn root_watch_tells_what_moves_among_many_that_rest() {
     pairs[7].0.write_all(&[0; 777]).unwrap();
     running.wait("the bytes", |row| of(row) && row["recv_q"] == 777 && row["bytes_in_per_s"].as_u64() > Some(0));
     running.wait("no more of them", |row| of(row) && row["recv_q"] == 777 && row["bytes_in_per_s"] == 0);
-    let late = lab.inside(|| pair(&listener));
+    let late = lab.run_inside(|| pair(&listener));
     let new = late.0.local_addr().unwrap().port();
     running.wait("a new one", |row| row["change"] == "new" && row["local_port"] == new);
     drop(pairs.remove(7));
@@ -226,7 +226,7 @@ fn root_watch_tells_what_moves_among_many_that_rest() {
 fn root_watch_of_nat_tells_the_time_and_what_has_changed() {
     testkit::require_root!();
     let lab = Lab::new("watchnat");
-    lab.track(mixed(300));
+    lab.track(mixed_entries(300));
     let columns = "timeout_s,proto,client,published,mark";
     let args = ["nat", "--via", "bpf", "--no-owner", "-o", "json", "-c", columns];
     if netwren_in(&lab, &args).code != 0 {
@@ -235,8 +235,8 @@ fn root_watch_of_nat_tells_the_time_and_what_has_changed() {
     let running = Running::start(&lab, &[&args[..], &["--watch=0.1"]].concat());
     let whole = |n: usize| rows(&std::fs::read_to_string(&running.file).unwrap()).len() > n + 1;
     wait_until("a second of rounds", || whole(12));
-    lab.inside(|| testkit::conntrack::remove(mixed(300).take(20)));
-    lab.track(mixed(300).take(10).map(|entry| entry.mark(0x77)));
+    lab.run_inside(|| testkit::conntrack::remove(mixed_entries(300).take(20)));
+    lab.track(mixed_entries(300).take(10).map(|entry| entry.mark(0x77)));
     running.wait("an entry with a mark", |row| row["mark"] == 0x77);
     let told = rows(&std::fs::read_to_string(&running.file).unwrap()).len();
     wait_until("one round more", || whole(told + 1));
@@ -293,10 +293,10 @@ fn root_watch_of_nat_tells_whose_an_entry_is_now() {
         });
     };
     latest("127.0.0.1:4000", serde_json::Value::Null);
-    let server = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
+    let server = lab.run_inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
     latest("127.0.0.1:4000", own());
     latest("127.0.0.1:4001", serde_json::Value::Null);
-    let client = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 4001)).unwrap());
+    let client = lab.run_inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 4001)).unwrap());
     latest("127.0.0.1:4001", own());
     latest("127.0.0.1:4000", own());
     drop(server);
@@ -320,7 +320,7 @@ fn root_watch_adds_its_columns_by_itself() {
     let lab = Lab::new("watchcolumns");
     let tape = lab.dir().join("tape");
     let tape = tape.to_str().unwrap();
-    let udp = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
+    let udp = lab.run_inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
     let running = Running::start(
         &lab,
         &["sockets", "-o", "json", "--columns", "proto,change", "--watch=0.05", "--record", tape, "proto = udp"],
@@ -348,7 +348,7 @@ fn root_watch_tells_the_same_of_flows() {
     testkit::require_root!();
     let lab = Lab::new("watchflows");
     let tape = lab.dir().join("tape");
-    let (_listener, mut clients, mut servers) = lab.inside(|| {
+    let (_listener, mut clients, mut servers) = lab.run_inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 8080)).unwrap();
         let pairs = (0..3).map(|_| {
             let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -368,7 +368,7 @@ fn root_watch_tells_the_same_of_flows() {
         server.read_exact(&mut vec![0; 10_000]).unwrap();
     }
     running.wait("the bytes", |row| row["bytes_in"] == 30_000);
-    let udp = lab.inside(|| {
+    let udp = lab.run_inside(|| {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         socket.connect((Ipv4Addr::LOCALHOST, 53)).unwrap();
         socket
@@ -401,7 +401,7 @@ fn root_watch_tells_the_same_of_flows() {
 fn root_what_is_gone_still_has_its_owner() {
     testkit::require_root!();
     let lab = Lab::new("watchowner");
-    let udp = lab.inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
+    let udp = lab.run_inside(|| UdpSocket::bind((Ipv4Addr::LOCALHOST, 5300)).unwrap());
     let running = Running::start(
         &lab,
         &["sockets", "-o", "json", "--columns", "change,proto,owners", "--watch=0.05", "proto = udp"],

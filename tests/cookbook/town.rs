@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::{ChildStdout, Command, Stdio};
 use testkit::lock::MachineLock;
 use testkit::netns::Lab;
-use testkit::tables::Together;
+use testkit::tables::SharedUse;
 
 /// The host `web1`, in separate pid, mount, host name and network namespaces, and the lab of its clients. Everything
 /// ends when this is dropped.
@@ -15,7 +15,7 @@ pub(crate) struct Town {
     clients: Option<Killed>,
     outside: Lab,
     cgroup: Option<PathBuf>,
-    _tracking: Together,
+    _tracking: SharedUse,
     /// With two hosts at once, `--all-netns` would show namespaces to distinguish their equal addresses, which would
     /// change the answers.
     _only: MachineLock,
@@ -35,12 +35,12 @@ impl Town {
         machine.arg(town).arg(cgroup.clone().unwrap_or_default()).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut machine = Killed(machine.spawn().unwrap());
         let mut said = BufReader::new(machine.0.stdout.take().unwrap());
-        let mut town = Town { machine, clients: None, outside, cgroup, _tracking: Together::share(), _only: only };
+        let mut town = Town { machine, clients: None, outside, cgroup, _tracking: SharedUse::share(), _only: only };
         wait_for("made", &mut said);
         town.plug();
         let mut talking = Command::new("python3");
         talking.arg(clients).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut talking = Killed(town.outside.inside(|| talking.spawn()).unwrap());
+        let mut talking = Killed(town.outside.run_inside(|| talking.spawn()).unwrap());
         wait_for("ready", &mut said);
         talking.0.stdin.take().unwrap().write_all(b"\n").unwrap();
         wait_for("ready", &mut BufReader::new(talking.0.stdout.take().unwrap()));
@@ -69,7 +69,7 @@ impl Town {
         own("link set eth0 up");
         // Packets to this address vanish; an unreachable address would cause an ICMP error.
         outside("route add blackhole 198.51.100.99");
-        self.outside.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
+        self.outside.run_inside(|| std::fs::write("/proc/sys/net/ipv4/ip_forward", "1")).unwrap();
         own("addr add 192.0.2.10/24 dev eth0");
         own("route add default via 192.0.2.1");
     }
@@ -102,7 +102,7 @@ impl Town {
         if !in_colour {
             command.env("NO_COLOR", "1");
         }
-        let output = testkit::told_if_late(line, || command.output()).expect("nsenter starts");
+        let output = testkit::report_if_late(line, || command.output()).expect("nsenter starts");
         let stderr = std::fs::read_to_string(dir.join("stderr")).unwrap_or_default();
         let is_complete = matches!(output.status.code(), Some(0 | 3));
         assert!(is_complete, "`{line}` ended with {:?}: {stderr}", output.status.code());

@@ -34,7 +34,7 @@ print(os.getpid(), flush=True)
 /// io_uring.
 fn closed_by(lab: &Lab, how: &str) -> Option<(u32, Vec<Event>)> {
     let mut following = Following::by_bpf(lab);
-    let out = lab.inside(|| Command::new("python3").args(["-c", CLOSER, how]).output()).expect("python3 starts");
+    let out = lab.run_inside(|| Command::new("python3").args(["-c", CLOSER, how]).output()).expect("python3 starts");
     let said = String::from_utf8_lossy(&out.stderr);
     if said.starts_with("no io_uring") {
         eprintln!("skipped: {said}");

@@ -69,7 +69,7 @@ impl Drop for Group {
 /// A plain attachment is refused while a follower uses hooks, as `netwren support` says; with `--no-hooks` it
 /// succeeds, and the follower still reports who connected and who accepted.
 #[test]
-fn root_issue_10_without_hooks_nobody_is_kept_from_attaching() {
+fn root_issue_10_without_hooks_other_programs_can_attach() {
     require_bpf!();
     if !testkit::tool::require("python3") {
         return;
@@ -105,7 +105,7 @@ fn root_issue_10_without_hooks_nobody_is_kept_from_attaching() {
 /// `ip netns exec` mounts a /sys without cgroups, so no hook reports who accepted. An accepted idle connection is then
 /// not shown, and the footer gives the reason; it does not claim that the connection was not accepted.
 #[test]
-fn root_issue_10_accepted_connections_without_hooks_are_said() {
+fn root_issue_10_connections_accepted_without_hooks_are_counted() {
     require_bpf!();
     let lab = Lab::new("followsys");
     let empty = lab.dir().join("empty");
@@ -119,7 +119,7 @@ fn root_issue_10_accepted_connections_without_hooks_are_said() {
         [(&["--no-hooks"][..], &[][..], "--no-hooks"), (&[], &covered, "`ip netns exec` hides it")]
     {
         let mut following = Following::start(&lab, args, limits);
-        let _idle = (lab.inside(|| TcpStream::connect(addr)).unwrap(), listener.accept().unwrap());
+        let _idle = (lab.run_inside(|| TcpStream::connect(addr)).unwrap(), listener.accept().unwrap());
         client(&lab, &busy_addr.to_string(), 1);
         following.read_until("a later connection", |events| count(events, "close") >= 2);
         let (_, ran) = following.end();

@@ -96,7 +96,7 @@ fn bpf_works() -> bool {
 }
 
 fn listen(lab: &Lab, addr: &str) -> (TcpListener, SocketAddr) {
-    let listener = lab.inside(|| TcpListener::bind(addr)).unwrap();
+    let listener = lab.run_inside(|| TcpListener::bind(addr)).unwrap();
     let addr = listener.local_addr().unwrap();
     (listener, addr)
 }
@@ -143,7 +143,7 @@ fn check(events: &[Event], server: u16, talked: &workers::Talked) {
 
 /// This process creates the listener; four others accept from it.
 #[test]
-fn root_every_connection_is_told_of_with_the_right_process_on_both_ends() {
+fn root_every_connection_is_reported_with_the_right_process_at_both_ends() {
     require_bpf!();
     let lab = Lab::new("follow");
     let (listener, addr) = listen(&lab, "127.0.0.1:0");
@@ -189,7 +189,7 @@ fn root_who_accepts_without_asking_is_known_while_it_lasts() {
     drop(listener);
     let mut following = Following::by_bpf(&lab);
     for opened in 1..=3 {
-        let mut stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+        let mut stream = lab.run_inside(|| TcpStream::connect(addr)).unwrap();
         let is_in = |event: &&Event| event.direction == "in" && event.event == "open";
         following.read_until("the opening", |events| {
             // The answer shows that it has accepted.
@@ -236,7 +236,7 @@ fn root_older_connections_close_with_their_owner() {
 /// Two processes end an old connection; returns the close event of this process's end.
 fn older_close(lab: &Lab) -> Event {
     let (listener, addr) = listen(lab, "127.0.0.1:0");
-    let kept = lab.inside(|| TcpStream::connect(addr)).unwrap();
+    let kept = lab.run_inside(|| TcpStream::connect(addr)).unwrap();
     let reset = listener.accept().unwrap().0;
     let kept = keeper(lab, kept);
     let mut following = Following::by_bpf(lab);
@@ -261,7 +261,7 @@ fn root_who_lets_go_last_owns_the_close() {
     let passed_on = || {
         let (listener, addr) = listen(&lab, "127.0.0.1:0");
         let mut following = Following::by_bpf(&lab);
-        let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+        let stream = lab.run_inside(|| TcpStream::connect(addr)).unwrap();
         let held = listener.accept().unwrap().0;
         let keeper = keeper(&lab, stream);
         let pid = keeper.pid();
@@ -279,7 +279,7 @@ fn root_who_lets_go_last_owns_the_close() {
 
 /// The connection is never accepted: both events appear without an owner when the listener is closed.
 #[test]
-fn root_a_connection_that_nobody_accepts() {
+fn root_a_connection_that_is_never_accepted() {
     require_bpf!();
     let lab = Lab::new("followback");
     let ours = until_ours(|| never_accepted(&lab), |ours| ours.pid);
@@ -290,7 +290,7 @@ fn root_a_connection_that_nobody_accepts() {
 fn never_accepted(lab: &Lab) -> Event {
     let (listener, addr) = listen(lab, "127.0.0.1:0");
     let mut following = Following::by_bpf(lab);
-    let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+    let stream = lab.run_inside(|| TcpStream::connect(addr)).unwrap();
     following.read_until("the client's end", |events| count(events, "open") >= 1);
     drop(listener);
     following.read_until("all events", |events| events.len() >= 4);
@@ -313,7 +313,7 @@ fn root_durations_are_right_however_it_ends() {
         let (listener, addr) = listen(&lab, "127.0.0.1:0");
         let mut following = Following::by_bpf(&lab);
         let start = Instant::now();
-        let client = lab.inside(|| TcpStream::connect(addr)).unwrap();
+        let client = lab.run_inside(|| TcpStream::connect(addr)).unwrap();
         let server = (ending != "nobody accepts").then(|| listener.accept().unwrap().0);
         if ending == "half closed" {
             client.shutdown(std::net::Shutdown::Write).unwrap();
@@ -402,7 +402,7 @@ fn root_a_full_ring_is_counted() {
 }
 
 #[test]
-fn root_nothing_is_left_behind_after_kill_9() {
+fn root_nothing_is_left_after_kill_9() {
     require_bpf!();
     let lab = Lab::new("followkill");
     let loaded = || -> Vec<u32> { sys::bpf::loaded_programs().unwrap().iter().map(|program| program.id).collect() };
@@ -417,7 +417,7 @@ fn root_nothing_is_left_behind_after_kill_9() {
 
 /// Without BPF: close events with bytes, and open events for connections that last; a message says so from the start.
 #[test]
-fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
+fn root_without_bpf_closings_are_shown_and_the_rest_is_reported_as_missing() {
     testkit::require_root!();
     let refused = [Limit::NoBpf(sys::Errno::PERM)];
     for (args, limits) in [(&["--via", "netlink"][..], &[][..]), (&[], &refused)] {
@@ -431,7 +431,7 @@ fn root_without_bpf_closings_are_told_and_the_rest_is_said() {
 
 /// A message names a field that this interface never has, used as a column or in the filter.
 #[test]
-fn root_issue_10_what_netlink_does_not_tell_of_followed_connections_is_said() {
+fn root_issue_10_connections_that_netlink_does_not_report_are_counted() {
     testkit::require_root!();
     let lab = Lab::new("followlacks");
     let asked = [
@@ -469,7 +469,7 @@ fn without_bpf(lab: &Lab, args: &[&str], limits: &[Limit]) {
     let _worker = acceptor(lab, &listener);
     drop(listener);
     let mut following = Following::start(lab, args, limits);
-    let stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+    let stream = lab.run_inside(|| TcpStream::connect(addr)).unwrap();
     following.read_until("both ends are seen", |events| count(events, "open") >= 2);
     drop(stream);
     following.read_until("both ends are gone", |events| count(events, "close") >= 2);
@@ -519,7 +519,7 @@ fn root_the_first_event_comes_soon() {
     let soonest = (0..3).map(|_| {
         let start = Instant::now();
         let mut following = Following::by_bpf(&lab);
-        let _stream = lab.inside(|| TcpStream::connect(addr)).unwrap();
+        let _stream = lab.run_inside(|| TcpStream::connect(addr)).unwrap();
         following.read_until("the first event", |events| !events.is_empty());
         start.elapsed()
     });
@@ -639,7 +639,7 @@ fn root_issue_10_no_fin_is_a_byte() {
     for (name, end) in ends {
         for via in ["netlink", "bpf"] {
             let mut following = Following::start(&lab, &["--via", via], &[]);
-            let mut client = lab.inside(|| TcpStream::connect(addr)).unwrap();
+            let mut client = lab.run_inside(|| TcpStream::connect(addr)).unwrap();
             let mut server = listener.accept().unwrap().0;
             let port = client.local_addr().unwrap().port();
             client.write_all(b"question").unwrap();
@@ -662,7 +662,7 @@ fn root_issue_10_no_fin_is_a_byte() {
 
 /// An unprivileged user fills the table of flows; later flows of other users are still complete.
 #[test]
-fn root_issue_10_who_fills_the_table_of_flows_costs_nobody_else_a_row() {
+fn root_issue_10_a_user_who_fills_the_flow_table_costs_others_no_row() {
     require_bpf!();
     // Two flows for each connection: more than fit without shares, and more than the share of one user.
     const COUNT: usize = 37_000;
@@ -734,7 +734,7 @@ fn root_a_group_younger_than_the_run_has_its_name() {
     let mut command = Command::new("bash");
     let connect = format!("echo $$ > {}/cgroup.procs; exec 3<>/dev/tcp/127.0.0.1/{}", group.0.display(), addr.port());
     command.args(["-c", &connect]);
-    assert!(lab.inside(|| command.status()).unwrap().success());
+    assert!(lab.run_inside(|| command.status()).unwrap().success());
     let line = following.lines.recv_timeout(Duration::from_secs(60)).unwrap();
     following.child.kill().unwrap();
     assert!(line.starts_with(&format!("open\t/{name}\t{name}\t")), "{line}");

@@ -52,7 +52,7 @@ fn root_a_connection_has_the_name_of_its_process_not_of_its_thread() {
     clean(&mut command).args(["sockets", "--follow", "--columns", columns, &format!("process = \"{own}\"")]);
     confine(&mut command, &[Limit::Network(lab.path())]).unwrap();
     let mut following = Going::past_header(command, columns, |line| line);
-    let connected = lab.inside(|| std::net::TcpStream::connect(addr)).unwrap();
+    let connected = lab.run_inside(|| std::net::TcpStream::connect(addr)).unwrap();
     drop((listener.accept().unwrap(), connected));
     following.read_until("both ends", |rows| rows.len() >= 4);
     let line = |event: &str| format!("{event}\t{own}");
@@ -90,7 +90,7 @@ accepted.close()
     let mut following = Going::past_header(command, columns, |line| line);
     let ran = lab.command("python3").args(["-c", script]).output().unwrap();
     if !ran.status.success() {
-        return testkit::loud("skipped: no MPTCP here");
+        return testkit::print_loud("skipped: no MPTCP here");
     }
     following.read_until("both ends", |rows| rows.len() >= 4);
     let mut rows = std::mem::take(&mut following.read);
@@ -126,7 +126,7 @@ accepted.close()
 fn follow_joined(lab: &Lab, words: &[&str]) -> Option<(Vec<String>, crate::run::Ran)> {
     let ip = |words: &str| lab.command("ip").args(words.split(' ')).output().unwrap().status.success();
     if !ip("mptcp limits set subflow 2 add_addr_accepted 2") || !ip("mptcp endpoint add 127.0.0.2 dev lo subflow") {
-        testkit::loud("skipped: no MPTCP here");
+        testkit::print_loud("skipped: no MPTCP here");
         return None;
     }
     let columns = "event,direction,local_addr,peer_addr,process";
@@ -202,7 +202,7 @@ fn root_a_connection_of_mptcp_that_is_older_lends_its_process() {
     let lab = Lab::new("followolder");
     let ip = |words: &str| lab.command("ip").args(words.split(' ')).output().unwrap().status.success();
     if !ip("mptcp limits set subflow 2 add_addr_accepted 2") {
-        return testkit::loud("skipped: no MPTCP here");
+        return testkit::print_loud("skipped: no MPTCP here");
     }
     let ready = lab.dir().join("ready");
     let mut script = lab.command("python3");

@@ -39,7 +39,7 @@ pub(super) fn acceptor(lab: &Lab, listener: &TcpListener) -> Worker {
     let listener = listener.as_fd().try_clone_to_owned().expect("a descriptor can be doubled");
     let mut command = again("accept");
     command.stdin(listener).stdout(Stdio::null());
-    Worker(lab.inside(|| command.spawn()).expect("the worker starts"))
+    Worker(lab.run_inside(|| command.spawn()).expect("the worker starts"))
 }
 
 /// A worker that accepts one connection after the other without requesting the peer's address, and echoes each byte.
@@ -53,13 +53,13 @@ while True:
         pass
     os.close(fd)
 ";
-    if !testkit::tool::have("python3") {
+    if !testkit::tool::is_installed("python3") {
         return None;
     }
     let listener = listener.as_fd().try_clone_to_owned().expect("a descriptor can be doubled");
     let mut command = Command::new("python3");
     command.args(["-c", ACCEPTOR]).stdin(listener).stdout(Stdio::null());
-    Some(Worker(lab.inside(|| command.spawn()).expect("python starts")))
+    Some(Worker(lab.run_inside(|| command.spawn()).expect("python starts")))
 }
 
 /// The processes that have a descriptor with the target `socket:[INODE]`.
@@ -78,7 +78,7 @@ pub(super) fn keeper(lab: &Lab, stream: TcpStream) -> Worker {
     let name = std::fs::read_link(format!("/proc/self/fd/{}", stream.as_fd().as_raw_fd())).expect("it is open");
     let mut command = again("keep");
     command.stdin(std::os::fd::OwnedFd::from(stream)).stdout(Stdio::piped());
-    let mut child = lab.inside(|| command.spawn()).expect("the keeper starts");
+    let mut child = lab.run_inside(|| command.spawn()).expect("the keeper starts");
     // Wait until it has started, because the parent must keep the connection open until then.
     let mut out = child.stdout.take().expect("it is piped");
     let mut said = Vec::new();
@@ -98,7 +98,7 @@ pub(super) fn keeper(lab: &Lab, stream: TcpStream) -> Worker {
 pub(super) fn crowd(lab: &Lab, count: usize) -> Option<Worker> {
     let mut command = again(&format!("crowd {count}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let mut worker = Worker(lab.inside(|| command.spawn()).expect("the crowd starts"));
+    let mut worker = Worker(lab.run_inside(|| command.spawn()).expect("the crowd starts"));
     let out = BufReader::new(worker.0.stdout.take().expect("it is piped"));
     let said = out.lines().map_while(Result::ok).find(|line| line == "open" || line == "too few descriptors");
     (said? == "open").then_some(worker)
@@ -131,7 +131,7 @@ pub(super) struct Talked {
 pub(super) fn client(lab: &Lab, server: &str, count: usize) -> Talked {
     let mut command = again(&format!("connect {count} {server}"));
     command.stdin(Stdio::null()).stdout(Stdio::piped());
-    let child = lab.inside(|| command.spawn()).expect("the client starts");
+    let child = lab.run_inside(|| command.spawn()).expect("the client starts");
     let pid = child.id();
     let out = child.wait_with_output().expect("the client ends");
     let text = String::from_utf8_lossy(&out.stdout).into_owned();

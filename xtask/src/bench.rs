@@ -114,7 +114,7 @@ fn by_itself(name: &str) -> Option<fn(&Options, &Path) -> Result<()>> {
 
 /// Runs the named benches one after the other and writes their result files.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    ensure!(testkit::root::have(), "bench needs root: it makes a namespace with its own sockets");
+    ensure!(testkit::root::is_privileged(), "bench needs root: it makes a namespace with its own sockets");
     let binary = binary()?;
     let binaries = Binaries { ours: binary.clone(), before: options.against.clone() };
     for name in NAMES.iter().filter(|name| options.names.is_empty() || options.names.iter().any(|n| n == *name)) {
@@ -190,7 +190,7 @@ fn at_size<'t>(tasks: &[&'t Task], rows: u64, options: &Options, binaries: &Bina
         "bench: opening {rows} sockets in {count} namespaces, {} processes in each, {idle} idle ones",
         load.processes
     );
-    let running = labs.iter().map(|lab| lab.inside(|| Running::start(&load))).collect::<Result<Vec<_>>>()?;
+    let running = labs.iter().map(|lab| lab.run_inside(|| Running::start(&load))).collect::<Result<Vec<_>>>()?;
     let outcomes = tasks.iter().map(|task| {
         let runs = options.runs.unwrap_or_else(|| task.runs(rows));
         one(lab, task, rows, runs, &load.json(), binaries).with_context(|| format!("{} at {rows} rows", task.id))
@@ -249,7 +249,7 @@ fn run_once(lab: &Lab, contestant: &Contestant, keep: &str) -> Result<Weight> {
         command.arg("--watch=0.01");
     }
     command.envs(contestant.env.iter().copied()).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
-    let out = lab.inside(|| command.spawn()).context("cannot start the scale")?.wait_with_output()?;
+    let out = lab.run_inside(|| command.spawn()).context("cannot start the scale")?.wait_with_output()?;
     ensure!(out.status.success(), "the scale failed under {}", contestant.shown());
     let text = String::from_utf8(out.stdout)?;
     let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<u64>, _>>()?;

@@ -46,7 +46,7 @@ struct Became {
 /// Runs all scenes with both programs, or the scenes whose name contains `only`. Result files are written only if all
 /// scenes run and `quick` is false.
 pub(crate) fn run(quick: bool, only: Option<&str>) -> Result<()> {
-    ensure!(testkit::root::have(), "faults needs root: it makes network namespaces");
+    ensure!(testkit::root::is_privileged(), "faults needs root: it makes network namespaces");
     let binary = binary()?;
     let lasts = LASTS[usize::from(quick)];
     let (mut lines, mut all) = (String::new(), Vec::new());
@@ -121,7 +121,7 @@ fn play(scene: &Scene, who: Who, binary: &Path, lasts: u64) -> Result<Became> {
     let started = shipper.is_some();
     let mut says = Vec::new();
     std::thread::scope(|scope| -> Result<()> {
-        let sender = scope.spawn(|| lab.inside(|| packets::send(count, scene.rate)));
+        let sender = scope.spawn(|| lab.run_inside(|| packets::send(count, scene.rate)));
         match scene.happens {
             Happens::Trouble(trouble) => trouble(&stage, Duration::from_secs(lasts)),
             Happens::End => {}

@@ -15,8 +15,8 @@ const CLONE: &str = "/root/netwren";
 
 /// Builds each release (`12`, `13`; empty means both), clones the repository into it and runs the commands there.
 pub(crate) fn run(releases: &[String], commands: &[String]) -> Result<()> {
-    ensure!(testkit::root::have(), "fresh needs root: it makes a root for the new Debian");
-    ensure!(testkit::tool::have("debootstrap"), "fresh needs debootstrap: apt-get install debootstrap");
+    ensure!(testkit::root::is_privileged(), "fresh needs root: it makes a root for the new Debian");
+    ensure!(testkit::tool::is_installed("debootstrap"), "fresh needs debootstrap: apt-get install debootstrap");
     let usual = || USUAL.iter().map(|command| (*command).to_owned()).collect();
     let commands: Vec<String> = if commands.is_empty() { usual() } else { commands.to_vec() };
     for release in ["12", "13"] {

@@ -40,7 +40,7 @@ impl Outcome {
 /// Plays the incidents whose name or finding contains one of the words of `only`, or the quick ones; with neither,
 /// plays all of them and writes the table in docs.
 pub(crate) fn run(only: &[String], is_quick: bool, records: bool) -> Result<()> {
-    ensure!(testkit::root::have(), "incidents need root: they make network namespaces");
+    ensure!(testkit::root::is_privileged(), "incidents need root: they make network namespaces");
     let (binary, begun) = (binary()?, Instant::now());
     let is_all = only.is_empty() && !is_quick;
     let is_called = |one: &Incident| {
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_told_apart_and_checks_are_known() {
+    fn names_are_distinct_and_checks_are_known() {
         for (at, one) in INCIDENTS.iter().enumerate() {
             assert!(INCIDENTS.iter().skip(at + 1).all(|other| other.name != one.name), "{}", one.name);
         }

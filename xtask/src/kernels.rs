@@ -73,7 +73,7 @@ const BOOT_MAX: Duration = Duration::from_secs(240);
 /// Boots each of `wanted` (empty means all) with `binary`; fails if one of them fails.
 pub(crate) fn run(wanted: &[String], binary: &Path) -> Result<()> {
     for (tool, package) in TOOLS {
-        ensure!(testkit::tool::have(tool), "kernels needs {tool}: apt-get install {package}");
+        ensure!(testkit::tool::is_installed(tool), "kernels needs {tool}: apt-get install {package}");
     }
     ensure!(binary.exists(), "{}: no such file; ./netwren.sh build makes it", binary.display());
     let mut bad = Vec::new();

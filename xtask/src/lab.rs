@@ -21,7 +21,7 @@ pub(crate) struct Options {
 
 /// Runs the lab and writes its result file.
 pub(crate) fn run(options: &Options) -> Result<()> {
-    ensure!(testkit::root::have(), "a lab needs root: it makes hosts of its own");
+    ensure!(testkit::root::is_privileged(), "a lab needs root: it makes hosts of its own");
     match options.name.as_str() {
         "nat" => nat::run(options),
         other => bail!("there is no lab called {other}"),

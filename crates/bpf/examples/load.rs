@@ -1,5 +1,5 @@
 //! Loads programs of an object file a number of times and prints the cost: `load OBJECT TIMES PROGRAM…`.
-use bpf::{KernelTypes, Spec, load_with};
+use bpf::{KernelTypes, LoadSpec, load_with};
 use std::error::Error;
 use std::io::Write;
 use sys::{Host, cost};
@@ -12,14 +12,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (object, times) = (std::fs::read(path)?, times.parse::<u64>()?);
     let names: Vec<String> = args.collect();
     let programs: Vec<&str> = names.iter().map(String::as_str).collect();
-    let spec = Spec { object: &object, programs: &programs, constants: &[], entries: &[] };
+    let spec = LoadSpec { object: &object, programs: &programs, constants: &[], entries: &[] };
     let (host, mut out) = (Host::live(), std::io::stdout().lock());
     for _ in 0..times {
-        let begin = cost::so_far();
+        let begin = cost::measure();
         let types = KernelTypes::read(&host)?;
-        let read = cost::so_far();
+        let read = cost::measure();
         let loaded = load_with(&types, &spec)?;
-        let end = cost::so_far();
+        let end = cost::measure();
         for name in &programs {
             writeln!(out, "{name}: {} instructions verified", loaded.program(name)?.verified_instructions()?)?;
         }

@@ -7,9 +7,9 @@ use crate::object::{slice, u16_at, u32_at};
 const MAGIC: u16 = 0xeb9f;
 const HEADER_BYTES: usize = 24;
 /// Name, kind and count, size or type.
-const HEAD: usize = 12;
+const TYPE_BYTES: usize = 12;
 /// The index stores the position of every 16th type: 32 KiB for 130,000 types, and a lookup passes at most 15 others.
-const STEP: u32 = 16;
+const INDEX_STEP: u32 = 16;
 /// Maximum length of a chain of modifiers (`const volatile`) or nested arrays. Compilers stay far below it; hostile
 /// bytes may form a cycle.
 ///
@@ -229,7 +229,7 @@ impl<'a> Types<'a> {
     }
 
     /// Number of types and bytes of names in the base set.
-    fn below(&self) -> (u32, u32) {
+    fn base_sizes(&self) -> (u32, u32) {
         self.base.as_ref().map_or((0, 0), |base| (base.count, base.strings.len() as u32))
     }
 
@@ -250,10 +250,10 @@ impl<'a> Types<'a> {
     /// types.
     pub(crate) fn walk(&mut self, mut each: impl FnMut(u32, TypeKind, u32)) -> Result<(), BpfError> {
         self.marks.clear();
-        let (below, _) = self.below();
+        let (below, _) = self.base_sizes();
         let (mut at, mut index) = (0, 0u32);
-        while let Some(head) = self.types.get(at..).and_then(|rest| rest.first_chunk::<HEAD>()) {
-            if index % STEP == 0 {
+        while let Some(head) = self.types.get(at..).and_then(|rest| rest.first_chunk::<TYPE_BYTES>()) {
+            if index % INDEX_STEP == 0 {
                 self.marks.push(at as u32);
             }
             let [a, b, c, d, e, f, _, h, ..] = *head;
@@ -261,7 +261,7 @@ impl<'a> Types<'a> {
             let tail = kind.tail(usize::from(u16::from_le_bytes([e, f]))).ok_or(wrong("an unknown kind of type"))?;
             index += 1;
             each(below + index, kind, u32::from_le_bytes([a, b, c, d]));
-            at += HEAD + tail;
+            at += TYPE_BYTES + tail;
         }
         self.count = index;
         if at == self.types.len() { Ok(()) } else { Err(wrong("the last type is truncated")) }
@@ -270,13 +270,13 @@ impl<'a> Types<'a> {
     /// The type with this id; id 0 is void. `None` for ids out of range.
     pub(crate) fn get(&self, id: u32) -> Option<Type<'a>> {
         let Some(index) = id.checked_sub(1) else { return Some(Type::VOID) };
-        let index = match (&self.base, index.checked_sub(self.below().0)) {
+        let index = match (&self.base, index.checked_sub(self.base_sizes().0)) {
             (Some(base), None) => return base.get(id),
             (_, own) => own?,
         };
-        let mut at = *self.marks.get((index / STEP) as usize)? as usize;
-        for _ in 0..index % STEP {
-            at += HEAD + self.read(at)?.tail.len();
+        let mut at = *self.marks.get((index / INDEX_STEP) as usize)? as usize;
+        for _ in 0..index % INDEX_STEP {
+            at += TYPE_BYTES + self.read(at)?.tail.len();
         }
         self.read(at)
     }
@@ -289,7 +289,7 @@ impl<'a> Types<'a> {
             kind,
             flag: word >> 31 != 0,
             size_or_type: u32_at(self.types, at + 8)?,
-            tail: slice(self.types, at + HEAD, kind.tail((word & 0xffff) as usize)?)?,
+            tail: slice(self.types, at + TYPE_BYTES, kind.tail((word & 0xffff) as usize)?)?,
         })
     }
 
@@ -310,7 +310,7 @@ impl<'a> Types<'a> {
     }
 
     /// The type after removing modifiers (const, volatile, …) and typedefs.
-    pub(crate) fn bare(&self, mut id: u32) -> Option<(u32, Type<'a>)> {
+    pub(crate) fn strip_modifiers(&self, mut id: u32) -> Option<(u32, Type<'a>)> {
         for _ in 0..CHAIN_MAX {
             let found = self.get(id)?;
             if !found.kind.is_modifier() && found.kind != TypeKind::TYPEDEF {
@@ -353,7 +353,7 @@ impl<'a> Types<'a> {
 }
 
 /// The name without a flavour suffix: `sock___old` stands for `sock` (libbpf's `___` rule).
-pub(crate) fn essential(name: &str) -> &str {
+pub(crate) fn strip_flavour(name: &str) -> &str {
     match name.rfind("___") {
         Some(at) if at > 0 && at + 3 < name.len() => name.get(..at).unwrap_or(name),
         _ => name,
@@ -364,11 +364,11 @@ pub(crate) fn essential(name: &str) -> &str {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::made::Made;
+    use crate::made::TypeBuilder;
 
     #[test]
     fn every_type_is_found_again() {
-        let mut made = Made::new();
+        let mut made = TypeBuilder::new();
         let int = made.int("int", 4, true);
         let ids: Vec<u32> = (0..100).map(|n| made.array(int, n)).collect();
         let bytes = made.bytes();
@@ -383,8 +383,8 @@ mod tests {
     }
 
     #[test]
-    fn sizes_behind_typedefs_and_arrays() {
-        let mut made = Made::new();
+    fn sizes_of_typedefs_and_arrays() {
+        let mut made = TypeBuilder::new();
         let short = made.int("u16", 2, false);
         let (pointer, constant) = (made.pointer(short), made.constant(short));
         let named = made.typedef("port_t", constant);
@@ -395,24 +395,24 @@ mod tests {
         let size = |id| types.size(id);
         assert_eq!((size(short), size(pointer), size(named)), (Some(2), Some(8), Some(2)));
         assert_eq!((size(row), size(table), size(structure), size(0)), (Some(6), Some(30), Some(12), None));
-        assert_eq!(types.bare(named).unwrap().0, short);
+        assert_eq!(types.strip_modifiers(named).unwrap().0, short);
     }
 
     #[test]
     fn rings_of_types_end() {
-        let mut made = Made::new();
+        let mut made = TypeBuilder::new();
         made.typedef("a", 2);
         made.typedef("b", 1);
         made.array(3, 2);
         let bytes = made.bytes();
         let types = Types::parse_all(&bytes).unwrap();
-        assert!(types.bare(1).is_none());
+        assert!(types.strip_modifiers(1).is_none());
         assert_eq!((types.size(1), types.size(3)), (None, None));
     }
 
     #[test]
     fn broken_types_are_refused() {
-        let mut made = Made::new();
+        let mut made = TypeBuilder::new();
         made.structure("pair", 8, &[("a", 0, 0, 0)]);
         let good = made.bytes();
         for length in 0..good.len() {
@@ -428,7 +428,7 @@ mod tests {
 
     #[test]
     fn shapes_of_a_type_share_a_name() {
-        let essentials = ["sock", "sock___old", "a___b___c", "___x", "x___", "a__b"].map(essential);
+        let essentials = ["sock", "sock___old", "a___b___c", "___x", "x___", "a__b"].map(strip_flavour);
         assert_eq!(essentials, ["sock", "sock", "a___b", "___x", "x___", "a__b"]);
     }
 

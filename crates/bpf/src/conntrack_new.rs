@@ -7,7 +7,7 @@ use sys::bpf::NetfilterPlace;
 use sys::{Host, SysError};
 
 use crate::conntrack_table::MODULE;
-use crate::{BpfError, KernelTypes, Link, Loaded, Ring, Spec, load_with};
+use crate::{BpfError, KernelTypes, Link, LoadSpec, LoadedObject, Ring, load_with};
 
 static OBJECT: &[u8] = include_bytes!("../objects/conntrack_new.o");
 
@@ -23,7 +23,7 @@ const PRIORITIES: std::ops::RangeInclusive<i32> = i32::MAX - 5..=i32::MAX - 2;
 /// The attached program, and the ring that it fills.
 #[derive(Debug)]
 pub struct NewEntries {
-    loaded: Loaded,
+    loaded: LoadedObject,
     _links: Vec<Link>,
     ring: Ring,
 }
@@ -35,7 +35,7 @@ impl NewEntries {
     /// 128 with IPv6.
     pub fn open(host: &Host, ring_bytes: u32) -> Result<NewEntries, BpfError> {
         let spec =
-            Spec { object: OBJECT, programs: &["on_packet"], constants: &[], entries: &[("events", ring_bytes)] };
+            LoadSpec { object: OBJECT, programs: &["on_packet"], constants: &[], entries: &[("events", ring_bytes)] };
         let loaded = load_with(&KernelTypes::read(host)?.with_module(host, MODULE)?, &spec)?;
         let program = loaded.program("on_packet")?;
         let mut links = Vec::new();
@@ -65,7 +65,7 @@ impl NewEntries {
     }
 
     /// Number of events lost so far because the ring was full. One system call.
-    pub fn lost(&self) -> Result<u64, BpfError> {
+    pub fn lost_events(&self) -> Result<u64, BpfError> {
         self.loaded.counter("lost")
     }
 }

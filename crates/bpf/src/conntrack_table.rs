@@ -15,9 +15,9 @@ use sys::{Errno, Fd, Host, Share, SysError, fs, socket};
 /// Name of the conntrack module in distribution kernels; its types are in a file of that name.
 pub(crate) const MODULE: &str = "nf_conntrack";
 
-/// A read that takes at most this long is cheap; other reads may take one part in `LOOK_SHARE` of the time.
-const LOOK_CHEAP_NS: u64 = 1_000_000;
-const LOOK_SHARE: u64 = 5;
+/// A read that takes at most this long is cheap; other reads may take one part in `READ_SHARE` of the time.
+const CHEAP_READ_NS: u64 = 1_000_000;
+const READ_SHARE: u64 = 5;
 
 /// Address and size of the table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -48,7 +48,7 @@ impl CtTableFile {
     }
 
     /// Makes the kernel store the current table in the open file.
-    pub(crate) fn look(&mut self) -> Result<(), SysError> {
+    pub(crate) fn refresh(&mut self) -> Result<(), SysError> {
         let begin = thread_cpu_ns();
         let read = fs::read_at(&self.file, &mut [0], 0);
         read.map_err(|errno| SysError::new("pread64", "/proc/net/nf_conntrack", errno))?;
@@ -59,13 +59,13 @@ impl CtTableFile {
 
     /// True if a read costs little.
     pub(crate) fn is_cheap(&self) -> bool {
-        self.takes < LOOK_CHEAP_NS
+        self.takes < CHEAP_READ_NS
     }
 
     /// True if another read costs little in total.
     pub(crate) fn is_due(&self) -> bool {
         let since = thread_cpu_ns().saturating_sub(self.looked);
-        self.is_cheap() || since >= Share::pause_ns(LOOK_SHARE, self.takes)
+        self.is_cheap() || since >= Share::pause_ns(READ_SHARE, self.takes)
     }
 }
 
@@ -114,11 +114,11 @@ mod tests {
     fn root_the_table_is_looked_up_and_read() {
         testkit::require_root!();
         let lab = testkit::netns::Lab::new("variables");
-        lab.inside(|| {
+        lab.run_inside(|| {
             let host = Host::live();
             assert!(CtVariables::open(&host).unwrap().wait());
             let mut reader = CtTableFile::open(&host).unwrap();
-            reader.look().unwrap();
+            reader.refresh().unwrap();
             assert!(reader.takes < u64::MAX);
         });
     }

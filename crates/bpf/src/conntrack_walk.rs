@@ -15,13 +15,13 @@ mod wanted;
 
 use std::cell::{Cell, OnceCell};
 
-use sys::bpf::Mapped;
+use sys::bpf::MappedMemory;
 use sys::{Errno, Host, SysError};
 
 use crate::conntrack_table::MODULE;
-use crate::{BpfError, KernelTypes, Loaded, Program, Spec, load_with};
-pub use walking::Walking;
-pub use wanted::{TupleIs, WantedEntries};
+use crate::{BpfError, KernelTypes, LoadSpec, LoadedObject, Program, load_with};
+pub use walking::ConntrackReading;
+pub use wanted::{TupleCondition, WantedEntries};
 
 /// The program, and the variant that reads a portion of the entries.
 const NAME: &str = "walk_conntrack";
@@ -32,13 +32,13 @@ static OBJECT: &[u8] = include_bytes!("../objects/conntrack_walk.o");
 /// The loaded program and its memory. It can be used for any number of readings.
 #[derive(Debug)]
 pub struct CtWalk {
-    loaded: Loaded,
-    regions: Mapped,
+    loaded: LoadedObject,
+    regions: MappedMemory,
     parts: u32,
     conditions: u32,
     whole: Cell<Option<Counts>>,
     /// The variant for a portion of the entries at a time, loaded when a reading first needs it.
-    portioned: OnceCell<(Loaded, Mapped)>,
+    portioned: OnceCell<(LoadedObject, MappedMemory)>,
 }
 
 impl CtWalk {
@@ -51,7 +51,7 @@ impl CtWalk {
     }
 
     /// The program that reads one portion at a time, and its memory.
-    fn portioned(&self, host: &Host) -> Result<(&Program, &Mapped), BpfError> {
+    fn portion_program(&self, host: &Host) -> Result<(&Program, &MappedMemory), BpfError> {
         if self.portioned.get().is_none() {
             let loaded = load_program(host, PORTION, self.parts, self.conditions)?;
             // It is not set yet, as checked above.
@@ -69,7 +69,7 @@ impl CtWalk {
 
     /// The counts of the latest reading, once it has reached the table's end and if the table was not resized:
     /// otherwise it mixes chains of two tables.
-    pub fn whole(&self) -> Option<Counts> {
+    pub fn complete_counts(&self) -> Option<Counts> {
         self.whole.get()
     }
 
@@ -80,17 +80,22 @@ impl CtWalk {
     /// it is unknown which rows have been handed out, or if its chains keep changing. Chains that do not fit are read
     /// in portions. Fails if /proc/net/nf_conntrack cannot be read. Like every read of that file, it collects expired
     /// entries at the beginning of the table, up to the first entry of the reader's namespace.
-    pub fn read<'w>(&'w self, host: &'w Host, wanted: WantedEntries) -> Result<Walking<'w>, BpfError> {
-        Walking::begin(self, host, wanted)
+    pub fn read<'w>(&'w self, host: &'w Host, wanted: WantedEntries) -> Result<ConntrackReading<'w>, BpfError> {
+        ConntrackReading::begin(self, host, wanted)
     }
 }
 
-fn load_program(host: &Host, name: &str, parts: u32, conditions: u32) -> Result<(Loaded, Mapped), BpfError> {
+fn load_program(
+    host: &Host,
+    name: &str,
+    parts: u32,
+    conditions: u32,
+) -> Result<(LoadedObject, MappedMemory), BpfError> {
     let constants: &[(&str, &[u8])] = &[("parts", &parts.to_ne_bytes()), ("conditions", &conditions.to_ne_bytes())];
     let types = KernelTypes::read(host)?.with_module(host, MODULE)?;
-    let spec = Spec { object: OBJECT, programs: &[name], constants, entries: &[] };
+    let spec = LoadSpec { object: OBJECT, programs: &[name], constants, entries: &[] };
     let loaded = load_with(&types, &spec)?;
-    let regions = loaded.map("out")?.mapped()?;
+    let regions = loaded.map("out")?.map_memory()?;
     Ok((loaded, regions))
 }
 

@@ -40,7 +40,7 @@ pub(crate) const ALL: [RelocationKind; 12] = [
 
 impl RelocationKind {
     /// The kind with this number in `enum bpf_core_relo_kind`.
-    fn of(number: u32) -> Option<RelocationKind> {
+    fn from_number(number: u32) -> Option<RelocationKind> {
         ALL.get(number as usize).copied()
     }
 
@@ -101,6 +101,6 @@ fn relocation<'a>(raw: &[u8], types: &Types<'a>) -> Option<Relocation<'a>> {
         offset: u32_at(raw, 0)? as usize,
         type_id: u32_at(raw, 4)?,
         path: types.name(u32_at(raw, 8)?),
-        kind: RelocationKind::of(u32_at(raw, 12)?)?,
+        kind: RelocationKind::from_number(u32_at(raw, 12)?)?,
     })
 }

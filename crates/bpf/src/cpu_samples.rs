@@ -8,7 +8,7 @@ use sys::{Errno, Host, SysError};
 
 use crate::error::BpfError;
 use crate::kernel_types::KernelTypes;
-use crate::load::{Loaded, Spec, load_with};
+use crate::load::{LoadSpec, LoadedObject, load_with};
 use crate::object::{u32_at, u64_at};
 
 const OBJECT: &[u8] = include_bytes!("../objects/cpu_samples.o");
@@ -25,7 +25,7 @@ const TALLY_BYTES: usize = 32;
 /// The program, attached to a timer on every online CPU.
 #[derive(Debug)]
 pub struct CpuSamples {
-    loaded: Loaded,
+    loaded: LoadedObject,
     clocks: Vec<CpuClock>,
 }
 
@@ -101,14 +101,14 @@ impl CpuSamples {
     }
 
     /// Every call chain with the CPUs that were sampled in it. One system call per thousand.
-    pub fn ways(&self) -> Result<Vec<SampledChain>, BpfError> {
+    pub fn read_chains(&self) -> Result<Vec<SampledChain>, BpfError> {
         let mut frames: HashMap<u64, Vec<u64>> = HashMap::new();
-        self.loaded.map("ways")?.each(|key, value| {
+        self.loaded.map("ways")?.for_each(|key, value| {
             let words = value.chunks_exact(8).filter_map(|word| u64_at(word, 0));
             frames.insert(u64_at(key, 0).unwrap_or(0), words.take_while(|word| *word != 0).collect());
         })?;
         let mut all = Vec::new();
-        self.loaded.map("counts")?.each(|key, value| {
+        self.loaded.map("counts")?.for_each(|key, value| {
             let hash = u64_at(key, 0).unwrap_or(0);
             all.push(SampledChain {
                 frames: frames.get(&hash).cloned().unwrap_or_default(),
@@ -120,8 +120,8 @@ impl CpuSamples {
     }
 }
 
-fn load() -> Result<Loaded, BpfError> {
+fn load() -> Result<LoadedObject, BpfError> {
     let entries = [("counts", COUNTS_MAX), ("ways", CHAINS_MAX)];
-    let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &entries };
-    load_with(&KernelTypes::none(), &spec)
+    let spec = LoadSpec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &entries };
+    load_with(&KernelTypes::empty(), &spec)
 }

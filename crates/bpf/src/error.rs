@@ -1,7 +1,7 @@
 //! Errors of loading, running and reading BPF programs.
 use std::fmt;
 
-use sys::{Errno, Missing, SysError, Tried};
+use sys::{Errno, Missing, ProbeResult, SysError};
 
 /// The reason why a program cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -82,14 +82,14 @@ impl BpfError {
     }
 
     /// Whether the kernel lacks an option or the caller lacks a right.
-    pub fn missing(&self) -> Missing {
+    pub fn missing_requirement(&self) -> Missing {
         match self {
             BpfError::Denied { .. } | BpfError::Locked { .. } => Missing::Right,
             BpfError::Missing { .. } => Missing::KernelOption,
             BpfError::NoTypes(error) if error.errno.is_denied() => Missing::Right,
             BpfError::NoTypes(_) => Missing::KernelOption,
-            BpfError::Refused { errno, .. } => Missing::of(*errno),
-            BpfError::Io(error) => Missing::of(error.errno),
+            BpfError::Refused { errno, .. } => Missing::from_errno(*errno),
+            BpfError::Io(error) => Missing::from_errno(error.errno),
             BpfError::Taken { .. } | BpfError::Full { .. } | BpfError::Malformed { .. } | BpfError::NoSuch { .. } => {
                 Missing::Other
             }
@@ -97,12 +97,12 @@ impl BpfError {
     }
 
     /// Converts the error to the result of a trial for `netwren support`.
-    pub fn tried(&self) -> Tried {
+    pub fn to_tried(&self) -> ProbeResult {
         let words = match self {
             BpfError::Denied { needs, errno, .. } => format!("{errno}: needs {needs}"),
             error => error.to_string(),
         };
-        Tried::fails(self.missing(), words)
+        ProbeResult::new_missing(self.missing_requirement(), words)
     }
 
     /// Converts the error to a system error, which recordings can store: its object contains the message, and its
@@ -151,7 +151,7 @@ impl fmt::Display for BpfError {
                 "cannot create {what}: the limit of locked memory is reached (kernels before 5.11 count BPF maps; \
                  raise `ulimit -l`)"
             ),
-            BpfError::NoTypes(error) if error.errno.is_gone() => {
+            BpfError::NoTypes(error) if error.errno.is_missing_object() => {
                 write!(f, "{error}: this kernel was built without CONFIG_DEBUG_INFO_BTF")
             }
             BpfError::NoTypes(error) => write!(f, "{error}"),

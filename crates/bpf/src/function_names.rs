@@ -1,7 +1,7 @@
 //! Names of the kernel's functions by address (`c/function_names.bpf.c`).
 use crate::error::BpfError;
 use crate::kernel_types::KernelTypes;
-use crate::load::{Loaded, Spec, load_with};
+use crate::load::{LoadSpec, LoadedObject, load_with};
 
 const OBJECT: &[u8] = include_bytes!("../objects/function_names.o");
 const PROGRAM: &str = "name_place";
@@ -11,14 +11,14 @@ const CONTEXT_BYTES: usize = 264;
 /// The loaded program.
 #[derive(Debug)]
 pub struct FunctionNames {
-    loaded: Loaded,
+    loaded: LoadedObject,
 }
 
 impl FunctionNames {
     /// Loads the program: takes half a millisecond and needs no types. Needs Linux 5.14, CAP_BPF and CAP_PERFMON.
     pub fn load() -> Result<FunctionNames, BpfError> {
-        let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
-        Ok(FunctionNames { loaded: load_with(&KernelTypes::none(), &spec)? })
+        let spec = LoadSpec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
+        Ok(FunctionNames { loaded: load_with(&KernelTypes::empty(), &spec)? })
     }
 
     /// Calls `found` with the name of the function that contains `address`, and the offset from its start. Does not

@@ -3,8 +3,8 @@ use std::hint::black_box;
 
 use crate::btf::{TypeKind, Types};
 use crate::kernel_types::{WantedTypes, kinds};
-use crate::load::{ProgramBuilder, own_types};
-use crate::maps::declared;
+use crate::load::{ProgramBuilder, object_types};
+use crate::maps::read_declarations;
 use crate::object::{Object, SymbolKind};
 use crate::relocate::{describe, resolve};
 
@@ -14,8 +14,8 @@ const TYPES_MAX: u32 = 2_000;
 /// Reads bytes as an object file, and relocates its programs against its own types, as if they were the kernel's.
 pub fn fuzz_object(data: &[u8]) {
     let Ok(object) = Object::parse(data) else { return };
-    let Ok(own) = own_types(&object) else { return };
-    _ = black_box(declared(&object, &own));
+    let Ok(own) = object_types(&object) else { return };
+    _ = black_box(read_declarations(&object, &own));
     let names = object.symbols.iter().filter(|symbol| symbol.kind == SymbolKind::Function).map(|symbol| symbol.name);
     for name in names.take(16) {
         let mut wanted = WantedTypes::new();
@@ -32,11 +32,11 @@ pub fn fuzz_btf(data: &[u8]) {
     let Ok(types) = Types::parse_all(data) else { return };
     let mut wanted = WantedTypes::new();
     let number = wanted.add("sock", kinds(&[TypeKind::STRUCT]));
-    look_at_each(&types);
+    read_each_type(&types);
     // The same types again, as if a module's types continued them.
     if let Ok(mut more) = Types::parse_over(data, types.clone()) {
         _ = wanted.meet_all(&mut more);
-        look_at_each(&more);
+        read_each_type(&more);
     }
     for path in ["0", "0:0", "0:1:0", "4:0:0:0"] {
         for kind in crate::core_relocations::ALL {
@@ -48,13 +48,18 @@ pub fn fuzz_btf(data: &[u8]) {
             }
         }
     }
-    black_box(wanted.found(number));
+    black_box(wanted.types_found(number));
 }
 
-fn look_at_each(types: &Types<'_>) {
+fn read_each_type(types: &Types<'_>) {
     for id in 0..TYPES_MAX {
         let Some(found) = types.get(id) else { break };
-        black_box((types.size(id), types.bare(id).map(|(id, _)| id), types.name(found.name), found.is_signed()));
+        black_box((
+            types.size(id),
+            types.strip_modifiers(id).map(|(id, _)| id),
+            types.name(found.name),
+            found.is_signed(),
+        ));
         black_box((found.members().count(), found.values().count(), found.variables().count(), found.array()));
     }
 }
@@ -98,7 +103,7 @@ mod tests {
     #[test]
     fn an_object_fits_its_own_types() {
         let object = Object::parse(SELFTEST).unwrap();
-        let own = own_types(&object).unwrap();
+        let own = object_types(&object).unwrap();
         for name in ["tasks", "changed", "fill"] {
             let mut wanted = WantedTypes::new();
             let mut builder = ProgramBuilder::new(&object, &own, name, &mut wanted).unwrap();

@@ -1,5 +1,5 @@
 //! The types of the running kernel (`/sys/kernel/btf/vmlinux`, 4 to 6 MB) and of a module, searched for a few names.
-use sys::bpf::{Mapped, map_file};
+use sys::bpf::{MappedMemory, map_file};
 use sys::{Errno, Host, SysError, fs};
 
 use crate::btf::{TypeKind, TypeNames, Types};
@@ -17,13 +17,13 @@ pub struct KernelTypes {
 
 #[derive(Debug)]
 enum Bytes {
-    Mapped(Mapped),
+    Mapped(MappedMemory),
     Read(Vec<u8>),
 }
 
 impl KernelTypes {
     /// An empty set of types, for programs that need none, so that they also load on kernels without BTF.
-    pub fn none() -> KernelTypes {
+    pub fn empty() -> KernelTypes {
         // A header of 24 bytes (struct btf_header), no types, one empty string.
         let words = [24, 0, 0, 0, 1_u32].map(u32::to_ne_bytes);
         let bytes = [&0xeb9f_u16.to_ne_bytes()[..], &[1, 0], words.as_flattened(), &[0]].concat();
@@ -43,7 +43,7 @@ impl KernelTypes {
             return Ok(KernelTypes { kernel: Bytes::Mapped(mapped), module: None });
         }
         let mut bytes = Vec::new();
-        read_whole(&path, &mut bytes).map_err(BpfError::NoTypes)?;
+        read_file(&path, &mut bytes).map_err(BpfError::NoTypes)?;
         Ok(KernelTypes { kernel: Bytes::Read(bytes), module: None })
     }
 
@@ -51,7 +51,7 @@ impl KernelTypes {
     /// can use them for field offsets but not for typed reads: the verifier accepts only type numbers of vmlinux.
     pub fn with_module(self, host: &Host, name: &str) -> Result<KernelTypes, BpfError> {
         let mut bytes = Vec::new();
-        match read_whole(&host.sys_path(FOLDER).join(name), &mut bytes) {
+        match read_file(&host.sys_path(FOLDER).join(name), &mut bytes) {
             Ok(()) => Ok(KernelTypes { module: Some(Bytes::Read(bytes)), ..self }),
             // Built into the kernel, or absent: a relocation that lacks the type will report it.
             Err(error) if error.errno == Errno::NOENT => Ok(self),
@@ -80,7 +80,7 @@ impl Bytes {
 }
 
 // `fs::read_file` grows its buffer step by step; here the size is known.
-fn read_whole(path: &std::path::Path, into: &mut Vec<u8>) -> Result<(), SysError> {
+fn read_file(path: &std::path::Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     let failed = |errno| SysError::on_bytes("read", path.as_os_str().as_encoded_bytes(), errno);
     let fd = fs::open(path)?;
     let size = fs::stat_fd(&fd).map_err(failed)?.size;
@@ -97,7 +97,7 @@ fn read_whole(path: &std::path::Path, into: &mut Vec<u8>) -> Result<(), SysError
 /// Type names to search, and the types found.
 #[derive(Debug)]
 pub(crate) struct WantedTypes {
-    names: Vec<WantedName>,
+    names: Vec<SearchedName>,
     /// Union of the kinds of all names, one bit per kind.
     kinds: u32,
     /// A Bloom filter over the first eight bytes of the names: rejects 99 of 100 other names with one load.
@@ -109,7 +109,7 @@ const SIEVE_WORDS: usize = 64;
 
 /// A name to search for, and the types found for it.
 #[derive(Debug)]
-struct WantedName {
+struct SearchedName {
     text: Box<str>,
     head: u64,
     kinds: u32,
@@ -141,23 +141,23 @@ impl WantedTypes {
         if let Some(word) = self.sieve.get_mut(word) {
             *word |= bit;
         }
-        self.names.push(WantedName { text: name.into(), head, kinds, found: Vec::new() });
+        self.names.push(SearchedName { text: name.into(), head, kinds, found: Vec::new() });
         self.names.len() - 1
     }
 
     /// The types found for the name with this index: (id, kind).
-    pub(crate) fn found(&self, number: usize) -> &[(u32, TypeKind)] {
+    pub(crate) fn types_found(&self, number: usize) -> &[(u32, TypeKind)] {
         self.names.get(number).map_or(&[], |name| &name.found)
     }
 
     /// Compares every type with the wanted names.
     pub(crate) fn meet_all(&mut self, types: &mut Types<'_>) -> Result<(), BpfError> {
         let names = types.names();
-        types.walk(|id, kind, name| self.meet(id, kind, names, name))
+        types.walk(|id, kind, name| self.add_if_wanted(id, kind, names, name))
     }
 
     #[inline]
-    fn meet(&mut self, id: u32, kind: TypeKind, names: TypeNames<'_>, name: u32) {
+    fn add_if_wanted(&mut self, id: u32, kind: TypeKind, names: TypeNames<'_>, name: u32) {
         if self.kinds >> kind.0 & 1 == 0 || name == 0 {
             return;
         }
@@ -205,11 +205,11 @@ fn sieve_place(head: u64) -> (usize, u64) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::made::Made;
+    use crate::made::TypeBuilder;
 
     #[test]
     fn names_are_found_by_kind() {
-        let mut made = Made::new();
+        let mut made = TypeBuilder::new();
         let names = ["sock", "socket", "sock_common", "a", "inet_timewait_sock", "inet_timewait_death_row", "tcp"];
         let ids: Vec<u32> = names.iter().map(|name| made.structure(name, 4, &[])).collect();
         let function = made.function("sock");
@@ -221,21 +221,21 @@ mod tests {
         let absent = wanted.add("sock_", kinds(&[TypeKind::STRUCT, TypeKind::FUNCTION]));
         assert_eq!(wanted.add("tcp", kinds(&[TypeKind::STRUCT])), numbers[6], "asked once");
         types.find(&mut wanted).unwrap();
-        assert_eq!(wanted.found(numbers[0]), [(ids[0], TypeKind::STRUCT), (twice, TypeKind::STRUCT)]);
+        assert_eq!(wanted.types_found(numbers[0]), [(ids[0], TypeKind::STRUCT), (twice, TypeKind::STRUCT)]);
         for at in 1..names.len() {
-            assert_eq!(wanted.found(numbers[at]), [(ids[at], TypeKind::STRUCT)], "{}", names[at]);
+            assert_eq!(wanted.types_found(numbers[at]), [(ids[at], TypeKind::STRUCT)], "{}", names[at]);
         }
-        assert_eq!(wanted.found(called), [(function, TypeKind::FUNCTION)]);
-        assert!(wanted.found(absent).is_empty() && wanted.found(usize::MAX).is_empty());
+        assert_eq!(wanted.types_found(called), [(function, TypeKind::FUNCTION)]);
+        assert!(wanted.types_found(absent).is_empty() && wanted.types_found(usize::MAX).is_empty());
     }
 
     /// A module's types are numbered after the kernel's, refer to them, and use their names.
     #[test]
     fn a_modules_types_go_on_from_the_kernels() {
-        let mut base = Made::new();
+        let mut base = TypeBuilder::new();
         let word = base.int("u32", 4, false);
         let sock = base.structure("sock", 4, &[("mark", word, 0, 0)]);
-        let mut own = Made::over(&base);
+        let mut own = TypeBuilder::based_on(&base);
         let many: Vec<u32> = (0..40).map(|n| own.array(word, n)).collect();
         let conn = own.structure("nf_conn", 8, &[("mark", word, 32, 0), ("sock", sock, 0, 0)]);
         let again = own.structure("sock", 8, &[]);
@@ -246,8 +246,8 @@ mod tests {
         let number = |wanted: &mut WantedTypes, name| wanted.add(name, kinds(&[TypeKind::STRUCT]));
         let (a, b) = (number(&mut wanted, "nf_conn"), number(&mut wanted, "sock"));
         let found = types.find(&mut wanted).unwrap();
-        assert_eq!(wanted.found(a), [(conn, TypeKind::STRUCT)]);
-        assert_eq!(wanted.found(b), [(sock, TypeKind::STRUCT), (again, TypeKind::STRUCT)]);
+        assert_eq!(wanted.types_found(a), [(conn, TypeKind::STRUCT)]);
+        assert_eq!(wanted.types_found(b), [(sock, TypeKind::STRUCT), (again, TypeKind::STRUCT)]);
         assert!(found.is_of_kernel(sock) && !found.is_of_kernel(conn));
         let members: Vec<_> = found.get(conn).unwrap().members().collect();
         assert_eq!((found.name(members[0].name), found.size(members[0].type_id)), ("mark", Some(4)));
@@ -271,7 +271,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let tape = folder.path().join("tape");
         Host::live().recording(&tape).unwrap().finish().unwrap();
-        let host = Host::replaying(&tape).unwrap();
+        let host = Host::open_replay(&tape).unwrap();
         assert_eq!(KernelTypes::read(&host).unwrap_err().errno(), Some(Errno::NOT_RECORDED));
     }
 
@@ -282,7 +282,7 @@ mod tests {
             return;
         };
         let mut read = Vec::new();
-        read_whole(std::path::Path::new("/sys/kernel/btf/vmlinux"), &mut read).unwrap();
+        read_file(std::path::Path::new("/sys/kernel/btf/vmlinux"), &mut read).unwrap();
         assert!(mapped.bytes() == read, "{} and {} bytes", mapped.bytes().len(), read.len());
     }
 }

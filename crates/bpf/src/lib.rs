@@ -3,8 +3,8 @@
 //! An object is compiled by clang from `c/*.bpf.c`: ELF with instructions, the types it was compiled against (BTF) and
 //! a relocation for every access to a kernel type (CO-RE). Loading consists of these steps: select the wanted
 //! programs, look up their types in the kernel's BTF, write the real offsets into the instructions, create the maps,
-//! pass everything to the verifier. Everything is released with [`Loaded`]; nothing is pinned. Knows nothing about
-//! sockets or rows. Start reading at [`load()`].
+//! pass everything to the verifier. Everything is released with [`LoadedObject`]; nothing is pinned. Knows nothing
+//! about sockets or rows. Start reading at [`load()`].
 //!
 //! Not supported, because nothing needs it: functions called inside a program, callbacks, kernel configuration
 //! symbols, typed reads of types of modules, program types other than those in `program.rs`.
@@ -45,7 +45,7 @@ pub use function_names::FunctionNames;
 pub use fuzz::{fuzz_btf, fuzz_object};
 pub use kernel_types::KernelTypes;
 pub use link::{IterRows, Link};
-pub use load::{Loaded, Spec, load, load_with};
+pub use load::{LoadSpec, LoadedObject, load, load_with};
 pub use maps::Map;
 pub use owners_files::OwnersFiles;
 pub use packet_delays::{PacketDelay, PacketDelays};
@@ -53,8 +53,8 @@ pub use packet_drops::{
     DROP_KEY_BYTES, DROP_SAMPLE_BYTES, DROP_SNAPLEN_MAX, DropEventParts, DropLosses, DropReasons, DropRoom,
     PacketDropEvents, PacketDrops,
 };
-pub use path_stages::{Arrivals, GivesWay, PLACES_MAX, PathPlace, PathStages};
+pub use path_stages::{MoveDirection, PLACES_MAX, PathPlace, PathStages, StageArrivals};
 pub use probe::{Ability, FeatureProbe, probe};
 pub use program::Program;
-pub use sys::bpf::{Mapped, Ring};
+pub use sys::bpf::{MappedMemory, Ring};
 pub use sys::{EventProgram, RingBlocks};

@@ -11,11 +11,11 @@ use sys::bpf::{LOG_BYTES_MAX, MapShape, ProgramShape, load_program};
 use sys::caps::{self, Cap};
 use sys::{Errno, Host, rights};
 
-use crate::btf::{TypeKind, Types, essential};
+use crate::btf::{TypeKind, Types, strip_flavour};
 use crate::core_relocations::{self, Relocation, RelocationKind};
 use crate::error::BpfError;
 use crate::kernel_types::{KernelTypes, WantedTypes, kinds};
-use crate::maps::{Declared, Map, declared};
+use crate::maps::{DeclaredMap, Map, read_declarations};
 use crate::object::{ElfRelocation, Object, SymbolKind};
 use crate::patch::{CALL, Code, POISON};
 use crate::program::{Program, ProgramType};
@@ -30,7 +30,7 @@ const READ_ONLY: u32 = 1 << 7;
 
 /// The programs to load.
 #[derive(Debug, Clone, Copy)]
-pub struct Spec<'a> {
+pub struct LoadSpec<'a> {
     /// The object file, embedded with `include_bytes!`.
     pub object: &'a [u8],
     /// Names of the programs to load; others are ignored, and only the maps that these use are created.
@@ -43,7 +43,7 @@ pub struct Spec<'a> {
 
 /// Loaded programs and their maps. Dropping it unloads them, except those that a [`crate::Link`] still holds.
 #[derive(Debug)]
-pub struct Loaded {
+pub struct LoadedObject {
     /// The programs, in the order of [`Spec::programs`].
     programs: Vec<Program>,
     /// The maps that these programs use.
@@ -63,19 +63,19 @@ struct Variable {
 }
 
 /// Loads the programs of `spec`. Reads the kernel's types once. Takes some milliseconds, mostly in the verifier.
-pub fn load(host: &Host, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
+pub fn load(host: &Host, spec: &LoadSpec<'_>) -> Result<LoadedObject, BpfError> {
     load_with(&KernelTypes::read(host)?, spec)
 }
 
 /// Works like [`load`], with kernel types that the caller has already read.
-pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfError> {
+pub fn load_with(types: &KernelTypes, spec: &LoadSpec<'_>) -> Result<LoadedObject, BpfError> {
     let object = Object::parse(spec.object)?;
-    let own = own_types(&object)?;
+    let own = object_types(&object)?;
     let mut wanted = WantedTypes::new();
     let builders = spec.programs.iter().map(|name| ProgramBuilder::new(&object, &own, name, &mut wanted));
     let mut builders = builders.collect::<Result<Vec<_>, _>>()?;
     let kernel = types.find(&mut wanted)?;
-    let mut tables = Tables { object: &object, declared: declared(&object, &own)?, spec, open: Vec::new() };
+    let mut tables = Tables { object: &object, declared: read_declarations(&object, &own)?, spec, open: Vec::new() };
     for builder in &mut builders {
         builder.relocate(&own, &kernel, &wanted)?;
         builder.link(&mut tables, &wanted)?;
@@ -84,21 +84,21 @@ pub fn load_with(types: &KernelTypes, spec: &Spec<'_>) -> Result<Loaded, BpfErro
     let programs = builders.iter().map(|builder| builder.load(&licence, &wanted));
     let programs = programs.collect::<Result<Vec<_>, _>>()?;
     let variables = tables.variables();
-    Ok(Loaded { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables })
+    Ok(LoadedObject { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables })
 }
 
 /// Loads the programs of `spec` once for each of `variants`, which are their constants, with shared maps. The programs
 /// have no variables except constants. The kernel's types are searched for each variant.
 pub(crate) fn load_variants(
     types: &KernelTypes,
-    spec: &Spec<'_>,
+    spec: &LoadSpec<'_>,
     variants: &[&[(&str, &[u8])]],
-) -> Result<Loaded, BpfError> {
+) -> Result<LoadedObject, BpfError> {
     let object = Object::parse(spec.object)?;
-    let own = own_types(&object)?;
+    let own = object_types(&object)?;
     let licence = CString::new(object.licence()).unwrap_or_default();
-    let specs: Vec<Spec<'_>> = variants.iter().map(|constants| Spec { constants, ..*spec }).collect();
-    let mut tables = Tables { object: &object, declared: declared(&object, &own)?, spec, open: Vec::new() };
+    let specs: Vec<LoadSpec<'_>> = variants.iter().map(|constants| LoadSpec { constants, ..*spec }).collect();
+    let mut tables = Tables { object: &object, declared: read_declarations(&object, &own)?, spec, open: Vec::new() };
     let mut programs = Vec::new();
     for spec in &specs {
         tables.spec = spec;
@@ -113,10 +113,10 @@ pub(crate) fn load_variants(
         // The program holds its own constants.
         tables.open.retain(|(_, map)| !map.name().starts_with(".rodata"));
     }
-    Ok(Loaded { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables: Vec::new() })
+    Ok(LoadedObject { programs, maps: tables.open.into_iter().map(|(_, map)| map).collect(), variables: Vec::new() })
 }
 
-impl Loaded {
+impl LoadedObject {
     /// All programs, in the order in which they were requested.
     pub(crate) fn programs(&self) -> &[Program] {
         &self.programs
@@ -151,7 +151,7 @@ impl Loaded {
 }
 
 /// The types of the object itself (its section `.BTF`), to which its relocations refer.
-pub(crate) fn own_types<'a>(object: &Object<'a>) -> Result<Types<'a>, BpfError> {
+pub(crate) fn object_types<'a>(object: &Object<'a>) -> Result<Types<'a>, BpfError> {
     match object.section(".BTF") {
         Some((_, section)) => Types::parse_all(section.bytes),
         None => Err(BpfError::Malformed { what: "BPF object file", why: "no types" }),
@@ -172,7 +172,7 @@ pub(crate) struct ProgramBuilder<'a> {
     /// The instructions, patched step by step.
     code: Code,
     /// ELF relocations: positions of maps, variables and kernel functions. Offsets count from the program's start.
-    places: Vec<(ElfRelocation, Callee)>,
+    places: Vec<(ElfRelocation, CalleeIndex)>,
     /// CO-RE relocations, each with the index of its root type in [`WantedTypes`].
     relocations: Vec<(Relocation<'a>, usize)>,
     /// Index in [`WantedTypes`] of the type that the program attaches to.
@@ -183,12 +183,12 @@ pub(crate) struct ProgramBuilder<'a> {
 }
 
 /// For a relocation that refers to a kernel function: the function's index in [`WantedTypes`].
-type Callee = Option<usize>;
+type CalleeIndex = Option<usize>;
 
 /// Adds the root type of a relocation to the wanted types, by name and kind; returns its index.
 fn want_type(own: &Types<'_>, relocation: &Relocation<'_>, wanted: &mut WantedTypes) -> usize {
     let Some(root) = own.get(relocation.type_id) else { return usize::MAX };
-    let name = essential(own.name(root.name));
+    let name = strip_flavour(own.name(root.name));
     if name.is_empty() || relocation.kind == RelocationKind::LocalTypeId {
         return usize::MAX;
     }
@@ -251,14 +251,14 @@ impl<'a> ProgramBuilder<'a> {
         wanted: &WantedTypes,
     ) -> Result<(), BpfError> {
         for (relocation, name) in &self.relocations {
-            let resolution = resolve(relocation, own, kernel, wanted.found(*name))?;
-            let nothing = relocation.kind == RelocationKind::TypeId && wanted.found(*name).is_empty();
+            let resolution = resolve(relocation, own, kernel, wanted.types_found(*name))?;
+            let nothing = relocation.kind == RelocationKind::TypeId && wanted.types_found(*name).is_empty();
             let fits = self.code.relocate(relocation.offset, &resolution)?;
             if !fits || nothing {
                 self.missing.push(describe(relocation, own));
             }
             if !fits {
-                self.code.poison(relocation.offset, self.missing.len() as u32 - 1)?;
+                self.code.make_unreachable(relocation.offset, self.missing.len() as u32 - 1)?;
             }
         }
         Ok(())
@@ -269,12 +269,12 @@ impl<'a> ProgramBuilder<'a> {
         for (place, callee) in &self.places {
             let at = place.offset;
             let symbol = tables.object.symbols.get(place.symbol).ok_or(wrong("a relocation without a symbol"))?;
-            let found = callee.map(|callee| wanted.found(callee).first().map(|(id, _)| *id));
+            let found = callee.map(|callee| wanted.types_found(callee).first().map(|(id, _)| *id));
             match (place.kind, found) {
                 (CALLED, Some(Some(id))) => self.code.put_call(at, id)?,
                 (CALLED, Some(None)) => {
                     self.missing.push(("function", symbol.name.into()));
-                    self.code.poison(at, self.missing.len() as u32 - 1)?;
+                    self.code.make_unreachable(at, self.missing.len() as u32 - 1)?;
                 }
                 // `if (function)`: the address is only tested for zero.
                 (ADDRESS, Some(found)) if symbol.weak => self.code.put_number(at, found.is_some().into())?,
@@ -297,8 +297,8 @@ impl<'a> ProgramBuilder<'a> {
         let (kind, attach, flags) = self.program_type.numbers();
         let target = match (self.target, self.program_type.target()) {
             (Some(number), Some((_, _, kind, name))) => {
-                let found = wanted.found(number).first().map(|(id, _)| *id);
-                found.ok_or_else(|| BpfError::Missing { kind, name: name.into(), since: since(name) })?
+                let found = wanted.types_found(number).first().map(|(id, _)| *id);
+                found.ok_or_else(|| BpfError::Missing { kind, name: name.into(), since: first_version(name) })?
             }
             _ => 0,
         };
@@ -307,23 +307,29 @@ impl<'a> ProgramBuilder<'a> {
         let mut loaded = load_program(&shape, &mut []);
         if loaded.as_ref().is_err_and(|error| error.errno == Errno::PERM) && has_rights(self.program_type) {
             // The other meaning of EPERM before 5.11: the limit of locked memory.
-            if sys::Kernel::running().version() < COUNTED_OTHERWISE && rights::raise_locked_memory().is_ok() {
+            if sys::Kernel::read_running().version() < COUNTED_OTHERWISE && rights::raise_locked_memory().is_ok() {
                 loaded = load_program(&shape, &mut []);
             }
         }
         match loaded {
             Ok(fd) => Ok(Program::new(self.name, fd, self.program_type)),
-            Err(error) if error.errno.is_denied() && !has_rights(self.program_type) => Err(self.denied(error.errno)),
-            Err(error) => Err(self.refused(&shape, error.errno)),
+            Err(error) if error.errno.is_denied() && !has_rights(self.program_type) => {
+                Err(self.rights_error(error.errno))
+            }
+            Err(error) => Err(self.explain_refusal(&shape, error.errno)),
         }
     }
 
-    fn denied(&self, errno: Errno) -> BpfError {
-        BpfError::Denied { what: format!("BPF program {}", self.name).into(), needs: self.program_type.rights(), errno }
+    fn rights_error(&self, errno: Errno) -> BpfError {
+        BpfError::Denied {
+            what: format!("BPF program {}", self.name).into(),
+            needs: self.program_type.needed_capabilities(),
+            errno,
+        }
     }
 
     /// Loads the refused program again with a log buffer and explains the verifier's log.
-    fn refused(&self, shape: &ProgramShape<'_>, errno: Errno) -> BpfError {
+    fn explain_refusal(&self, shape: &ProgramShape<'_>, errno: Errno) -> BpfError {
         let mut log = vec![0; LOG_BYTES_MAX];
         if load_program(shape, &mut log).is_err_and(|error| error.errno == Errno::NOSPC) {
             // Before 6.4 a truncated log keeps its beginning, but we need the end.
@@ -333,7 +339,7 @@ impl<'a> ProgramBuilder<'a> {
         let end = log.iter().position(|byte| *byte == 0).unwrap_or(log.len());
         if end == 0 && errno == Errno::INVAL {
             // The kernel refused before the verifier ran: it does not know the program type.
-            let (name, since) = self.program_type.named();
+            let (name, since) = self.program_type.name_and_version();
             return BpfError::Missing { kind: "program type", name: name.into(), since: Some(since) };
         }
         explain(self.name, &self.missing, errno, log.get(..end).unwrap_or_default())
@@ -351,25 +357,25 @@ pub(crate) fn explain(program: &str, missing: &[(&'static str, Box<str>)], errno
             Some((kind, name)) => (*kind, name.clone()),
             None => ("helper", format!("number {number}").into()),
         };
-        let since = since(&name);
+        let since = first_version(&name);
         return BpfError::Missing { kind, name, since };
     }
     if let Some(name) = not_for_this_program_type(&text) {
-        return BpfError::Missing { kind: "helper for this program:", name: name.into(), since: since(name) };
+        return BpfError::Missing { kind: "helper for this program:", name: name.into(), since: first_version(name) };
     }
     if text.contains("unknown opcode e5") {
-        return BpfError::Missing { kind: "instruction", name: "may_goto".into(), since: since("may_goto") };
+        return BpfError::Missing { kind: "instruction", name: "may_goto".into(), since: first_version("may_goto") };
     }
     // Before 5.12 the only atomic instruction was an addition without a result.
     if text.contains("BPF_STX uses reserved fields") {
-        return BpfError::Missing { kind: "instruction", name: "cmpxchg".into(), since: since("cmpxchg") };
+        return BpfError::Missing { kind: "instruction", name: "cmpxchg".into(), since: first_version("cmpxchg") };
     }
     // The important part is at the end; the very last lines are statistics.
     let told = text.lines().filter(|line| !line.trim().is_empty() && !line.starts_with("processed "));
     let told: Vec<&str> = told.collect();
     let last = told.get(told.len().saturating_sub(3)..).unwrap_or_default().join("; ");
     let absent: String = missing.iter().map(|(kind, name)| format!(" [missing here: {kind} {name}]")).collect();
-    let log = sys::escaped(format!("{last}{absent}").as_bytes());
+    let log = sys::escape_bytes(format!("{last}{absent}").as_bytes());
     BpfError::Refused { program: program.into(), errno, log }
 }
 
@@ -383,8 +389,8 @@ fn not_for_this_program_type(log: &str) -> Option<&str> {
 }
 
 /// The first kernel version with `name`, for the features that the programs here use.
-fn since(name: &str) -> Option<&'static str> {
-    const YOUNG: &[(&str, &str)] = &[
+fn first_version(name: &str) -> Option<&'static str> {
+    const FIRST_VERSIONS: &[(&str, &str)] = &[
         ("may_goto", "6.9"),
         ("cmpxchg", "5.12"),
         ("bpf_rdonly_cast", "6.2"),
@@ -400,7 +406,7 @@ fn since(name: &str) -> Option<&'static str> {
         ("number 158", "5.11"),
         ("number 162", "5.11"),
     ];
-    YOUNG.iter().find(|(young, _)| *young == name).map(|(_, since)| *since)
+    FIRST_VERSIONS.iter().find(|(young, _)| *young == name).map(|(_, since)| *since)
 }
 
 fn has_rights(program_type: ProgramType<'_>) -> bool {
@@ -411,15 +417,16 @@ fn has_rights(program_type: ProgramType<'_>) -> bool {
         ProgramType::Netfilter => &[Cap::NetAdmin, Cap::Perfmon],
         _ => &[Cap::Perfmon],
     };
-    let is_network_admin = program_type != ProgramType::Netfilter || held.has(Cap::NetAdmin);
-    held.has(Cap::SysAdmin) && is_network_admin || held.has(Cap::Bpf) && more.iter().all(|cap| held.has(*cap))
+    let is_network_admin = program_type != ProgramType::Netfilter || held.contains(Cap::NetAdmin);
+    held.contains(Cap::SysAdmin) && is_network_admin
+        || held.contains(Cap::Bpf) && more.iter().all(|cap| held.contains(*cap))
 }
 
 /// The maps of an object that have been created so far.
 struct Tables<'t, 'a> {
     object: &'t Object<'a>,
-    declared: Vec<Declared>,
-    spec: &'t Spec<'t>,
+    declared: Vec<DeclaredMap>,
+    spec: &'t LoadSpec<'t>,
     /// Each map with its origin: (section, offset). The variables of a section share one map, at offset 0.
     open: Vec<((usize, usize), Map)>,
 }
@@ -509,7 +516,7 @@ impl Tables<'_, '_> {
 const COUNTED_OTHERWISE: (u32, u32) = (5, 11);
 
 fn create(shape: MapShape) -> Result<Map, BpfError> {
-    create_on(shape, sys::Kernel::running().version())
+    create_on(shape, sys::Kernel::read_running().version())
 }
 
 /// Creates a map; removes the limit of locked memory if the kernel counts maps against it.
@@ -520,7 +527,7 @@ fn create_on(shape: MapShape, kernel: (u32, u32)) -> Result<Map, BpfError> {
         other => return other,
     };
     let held = caps::effective().unwrap_or_default();
-    if !held.has(Cap::SysAdmin) && !held.has(Cap::Bpf) {
+    if !held.contains(Cap::SysAdmin) && !held.contains(Cap::Bpf) {
         return Err(BpfError::Denied { what, needs: "CAP_BPF and CAP_PERFMON", errno });
     }
     if kernel >= COUNTED_OTHERWISE {
@@ -541,7 +548,7 @@ mod tests {
     use sys::fault::{Fault, arm, disarm_all};
 
     #[test]
-    fn root_locked_memory_is_raised_once_and_then_said() {
+    fn root_locked_memory_is_raised_once_and_then_reported() {
         if !testkit::root::root_or_skip("BPF maps") {
             return;
         }

@@ -3,7 +3,7 @@
 
 /// A set of types under construction; every method adds one and returns its id.
 #[derive(Default)]
-pub(crate) struct Made {
+pub(crate) struct TypeBuilder {
     types: Vec<u8>,
     strings: Vec<u8>,
     count: u32,
@@ -12,16 +12,21 @@ pub(crate) struct Made {
 }
 
 /// A member: name, type, offset in bits, width of a bit field or 0.
-pub(crate) type MadeMember<'a> = (&'a str, u32, u32, u32);
+pub(crate) type BuilderMember<'a> = (&'a str, u32, u32, u32);
 
-impl Made {
-    pub(crate) fn new() -> Made {
-        Made { strings: vec![0], ..Made::default() }
+impl TypeBuilder {
+    pub(crate) fn new() -> TypeBuilder {
+        TypeBuilder { strings: vec![0], ..TypeBuilder::default() }
     }
 
     /// A module's types, which continue the numbering of `base`.
-    pub(crate) fn over(base: &Made) -> Made {
-        Made { count: base.count, names_below: base.strings.len() as u32, strings: vec![0], ..Made::default() }
+    pub(crate) fn based_on(base: &TypeBuilder) -> TypeBuilder {
+        TypeBuilder {
+            count: base.count,
+            names_below: base.strings.len() as u32,
+            strings: vec![0],
+            ..TypeBuilder::default()
+        }
     }
 
     pub(crate) fn name(&mut self, name: &str) -> u32 {
@@ -55,15 +60,15 @@ impl Made {
         self.add("", 3, 0, 0, &[of, 1, count])
     }
 
-    pub(crate) fn structure(&mut self, name: &str, bytes: u32, members: &[MadeMember<'_>]) -> u32 {
+    pub(crate) fn structure(&mut self, name: &str, bytes: u32, members: &[BuilderMember<'_>]) -> u32 {
         self.composite(4, name, bytes, members)
     }
 
-    pub(crate) fn union(&mut self, name: &str, bytes: u32, members: &[MadeMember<'_>]) -> u32 {
+    pub(crate) fn union(&mut self, name: &str, bytes: u32, members: &[BuilderMember<'_>]) -> u32 {
         self.composite(5, name, bytes, members)
     }
 
-    fn composite(&mut self, kind: u32, name: &str, bytes: u32, members: &[MadeMember<'_>]) -> u32 {
+    fn composite(&mut self, kind: u32, name: &str, bytes: u32, members: &[BuilderMember<'_>]) -> u32 {
         let flag = members.iter().any(|member| member.3 > 0);
         let mut tail = Vec::new();
         for (name, id, offset, bits) in members {
@@ -78,8 +83,9 @@ impl Made {
     }
 
     pub(crate) fn wide_enumeration(&mut self, name: &str, values: &[(&str, u64)]) -> u32 {
-        let words =
-            |made: &mut Made, (name, value): &(&str, u64)| [made.name(name), *value as u32, (value >> 32) as u32];
+        let words = |made: &mut TypeBuilder, (name, value): &(&str, u64)| {
+            [made.name(name), *value as u32, (value >> 32) as u32]
+        };
         let tail: Vec<u32> = values.iter().flat_map(|value| words(self, value)).collect();
         self.add(name, 19, values.len(), 8, &tail)
     }

@@ -1,6 +1,6 @@
 //! BPF maps: their declarations in an object, and open maps.
 use sys::Errno;
-use sys::bpf::{self, Batch, MapShape, Mapped, Ring, ValueTypes};
+use sys::bpf::{self, Batch, MapShape, MappedMemory, Ring, ValueTypes};
 
 use crate::btf::{Type, Types};
 use crate::error::BpfError;
@@ -66,7 +66,7 @@ impl Map {
 
     /// Calls `each` with all entries as (key, value), one system call per thousand. Entries that change during the
     /// pass may be missed or repeated.
-    pub fn each(&self, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), BpfError> {
+    pub fn for_each(&self, mut each: impl FnMut(&[u8], &[u8])) -> Result<(), BpfError> {
         let mut batch: Batch = self.inner.batch(BATCH_ENTRIES);
         while self.inner.next_batch(&mut batch)? {
             batch.entries().for_each(|(key, value)| each(key, value));
@@ -75,8 +75,8 @@ impl Map {
     }
 
     /// The memory of an array that was declared with `BPF_F_MMAPABLE`.
-    pub fn mapped(&self) -> Result<Mapped, BpfError> {
-        Ok(self.inner.mapped()?)
+    pub fn map_memory(&self) -> Result<MappedMemory, BpfError> {
+        Ok(self.inner.map_memory()?)
     }
 
     /// The reading end of a ring buffer. The kernel keeps one position for all readers, so open only one.
@@ -119,14 +119,14 @@ fn wrong(why: &'static str) -> BpfError {
 
 /// A map as the object declares it.
 #[derive(Debug, Clone)]
-pub(crate) struct Declared {
+pub(crate) struct DeclaredMap {
     /// Offset in `.maps`.
     pub(crate) offset: usize,
     pub(crate) shape: MapShape,
 }
 
 /// Reads all map declarations of an object (section `.maps`). Fails on declarations that its types do not describe.
-pub(crate) fn declared(object: &Object<'_>, types: &Types<'_>) -> Result<Vec<Declared>, BpfError> {
+pub(crate) fn read_declarations(object: &Object<'_>, types: &Types<'_>) -> Result<Vec<DeclaredMap>, BpfError> {
     let Some((number, _)) = object.section(".maps") else { return Ok(Vec::new()) };
     let variables = variables(types, ".maps")?;
     let mut found = Vec::new();
@@ -134,7 +134,7 @@ pub(crate) fn declared(object: &Object<'_>, types: &Types<'_>) -> Result<Vec<Dec
         let variable = variables.iter().find(|variable| types.is_named(variable.name, symbol.name));
         let variable = variable.ok_or(wrong("a map without a type"))?;
         let shape = shape(types, symbol.name, variable)?;
-        found.push(Declared { offset: symbol.offset, shape });
+        found.push(DeclaredMap { offset: symbol.offset, shape });
     }
     Ok(found)
 }
@@ -152,14 +152,14 @@ fn variables<'a>(types: &Types<'a>, section: &str) -> Result<Vec<Type<'a>>, BpfE
 }
 
 fn shape(types: &Types<'_>, name: &str, variable: &Type<'_>) -> Result<MapShape, BpfError> {
-    let (_, parts) = types.bare(variable.size_or_type).ok_or(wrong("a map without attributes"))?;
+    let (_, parts) = types.strip_modifiers(variable.size_or_type).ok_or(wrong("a map without attributes"))?;
     let mut shape = MapShape { name: name.into(), ..MapShape::default() };
     for part in parts.members() {
         // `int (*type)[27]`: the number is the length of the array pointed to. `u32 *key`: only the size matters.
-        let (_, pointer) = types.bare(part.type_id).ok_or(wrong("a map attribute without a type"))?;
+        let (_, pointer) = types.strip_modifiers(part.type_id).ok_or(wrong("a map attribute without a type"))?;
         let target = pointer.size_or_type;
         let number = || {
-            let length = types.bare(target).and_then(|(_, array)| array.array()).map(|(_, length)| length);
+            let length = types.strip_modifiers(target).and_then(|(_, array)| array.array()).map(|(_, length)| length);
             length.ok_or(wrong("a map attribute that is not a number"))
         };
         let size = || types.size(target).ok_or(wrong("a map attribute without a size"));
@@ -185,8 +185,8 @@ mod tests {
     #[test]
     fn what_the_object_declares() {
         let object = Object::parse(include_bytes!("../objects/selftest.o")).unwrap();
-        let types = crate::load::own_types(&object).unwrap();
-        let found = declared(&object, &types).unwrap();
+        let types = crate::load::object_types(&object).unwrap();
+        let found = read_declarations(&object, &types).unwrap();
         let shape = |name: &str| {
             let shape = &found.iter().find(|map| map.shape.name == name).unwrap().shape;
             (shape.kind, shape.key_bytes, shape.value_bytes, shape.entries, shape.flags)

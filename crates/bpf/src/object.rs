@@ -107,7 +107,7 @@ impl<'a> Object<'a> {
             section.name =
                 text(texts, u32_at(head, 0).unwrap_or(0) as usize).ok_or(wrong("a section without a name"))?;
         }
-        let symbols = symbols(&sections)?;
+        let symbols = read_symbols(&sections)?;
         Ok(Object { sections, symbols })
     }
 
@@ -155,7 +155,7 @@ fn section<'a>(bytes: &'a [u8], head: &[u8]) -> Result<Section<'a>, BpfError> {
     Ok(Section { name: "", kind, bytes, size, info: info as usize, link: link as usize })
 }
 
-fn symbols<'a>(sections: &[Section<'a>]) -> Result<Vec<Symbol<'a>>, BpfError> {
+fn read_symbols<'a>(sections: &[Section<'a>]) -> Result<Vec<Symbol<'a>>, BpfError> {
     let Some(table) = sections.iter().find(|section| section.kind == SHT_SYMTAB) else { return Ok(Vec::new()) };
     let texts = sections.get(table.link).map_or(&[][..], |section| section.bytes);
     let raw = table.bytes.chunks_exact(SYMBOL_BYTES);

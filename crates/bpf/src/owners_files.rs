@@ -3,7 +3,7 @@ use sys::Host;
 
 use crate::error::BpfError;
 use crate::link::{IterRows, Link};
-use crate::load::{Spec, load};
+use crate::load::{LoadSpec, load};
 
 const OBJECT: &[u8] = include_bytes!("../objects/owners_files.o");
 
@@ -32,13 +32,13 @@ impl OwnersFiles {
 
     fn load_with(host: &Host, program: &str, by_netns: u32) -> Result<OwnersFiles, BpfError> {
         let constants: &[(&str, &[u8])] = &[("by_netns", &by_netns.to_ne_bytes())];
-        let loaded = load(host, &Spec { object: OBJECT, programs: &[program], constants, entries: &[] })?;
+        let loaded = load(host, &LoadSpec { object: OBJECT, programs: &[program], constants, entries: &[] })?;
         Ok(OwnersFiles { link: loaded.program(program)?.attach()? })
     }
 
     /// Begins a pass over all files: 0.3 µs per file. The program's source describes the result of the reads. Passes
     /// of the same program must not overlap, because they share its memory.
-    pub fn pass(&self) -> Result<IterRows, BpfError> {
+    pub fn begin_pass(&self) -> Result<IterRows, BpfError> {
         self.link.iterate()
     }
 }

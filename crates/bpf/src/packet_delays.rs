@@ -6,7 +6,7 @@ use sys::Host;
 
 use crate::error::BpfError;
 use crate::link::Link;
-use crate::load::{Loaded, Spec, load};
+use crate::load::{LoadSpec, LoadedObject, load};
 use crate::time_parts::quantile;
 
 const OBJECT: &[u8] = include_bytes!("../objects/packet_delays.o");
@@ -15,14 +15,14 @@ const OBJECT: &[u8] = include_bytes!("../objects/packet_delays.o");
 const WAKEUPS: usize = 0;
 const MEASURED: usize = 8;
 const MAX: usize = 16;
-const PARTS: usize = 24;
+const TIME_PARTS: usize = 24;
 /// `PARTS` of the program.
 const PARTS_COUNT: usize = 168;
 
 /// The attached program, and the measurements of the selected sockets.
 #[derive(Debug)]
 pub struct PacketDelays {
-    loaded: Loaded,
+    loaded: LoadedObject,
     _link: Link,
 }
 
@@ -44,7 +44,7 @@ impl PacketDelays {
     pub fn open(host: &Host, cookies: &[u64]) -> Result<PacketDelays, BpfError> {
         let tai_offset_ns = sys::clock::tai_offset_ns().to_ne_bytes();
         let entries = u32::try_from(cookies.len()).unwrap_or(u32::MAX).max(1);
-        let spec = Spec {
+        let spec = LoadSpec {
             object: OBJECT,
             programs: &["on_ready"],
             constants: &[("tai_offset_ns", &tai_offset_ns)],
@@ -61,8 +61,8 @@ impl PacketDelays {
     }
 
     /// The measurements of each socket so far, by its cookie. One system call per thousand.
-    pub fn each(&self, mut each: impl FnMut(u64, PacketDelay)) -> Result<(), BpfError> {
-        self.loaded.map("delays")?.each(|key, value| {
+    pub fn for_each(&self, mut each: impl FnMut(u64, PacketDelay)) -> Result<(), BpfError> {
+        self.loaded.map("delays")?.for_each(|key, value| {
             if let Some(cookie) = key.first_chunk() {
                 each(u64::from_ne_bytes(*cookie), decode(value));
             }
@@ -72,7 +72,7 @@ impl PacketDelays {
 
 fn decode(value: &[u8]) -> PacketDelay {
     let number = |at: usize| value.get(at..)?.first_chunk().map(|bytes| u64::from_ne_bytes(*bytes));
-    let count = |part: usize| value.get(PARTS + part * 4..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
+    let count = |part: usize| value.get(TIME_PARTS + part * 4..)?.first_chunk().map(|bytes| u32::from_ne_bytes(*bytes));
     let measured = number(MEASURED).filter(|measured| *measured > 0);
     let counts = (0..PARTS_COUNT).map_while(count).map(u64::from);
     let longest_ns = measured.and_then(|_| number(MAX));
@@ -96,13 +96,13 @@ mod tests {
 
     #[test]
     fn a_value_of_any_length_is_decoded() {
-        let mut value = vec![0; PARTS + 4 * PARTS_COUNT];
+        let mut value = vec![0; TIME_PARTS + 4 * PARTS_COUNT];
         assert_eq!(decode(&value), PacketDelay::default());
         value[..8].copy_from_slice(&5_u64.to_ne_bytes());
         value[8..16].copy_from_slice(&3_u64.to_ne_bytes());
         value[16..24].copy_from_slice(&13_u64.to_ne_bytes());
         for part in [8, 9, 10] {
-            value[PARTS + 4 * part..][..4].copy_from_slice(&1_u32.to_ne_bytes());
+            value[TIME_PARTS + 4 * part..][..4].copy_from_slice(&1_u32.to_ne_bytes());
         }
         assert_eq!(decode(&value), PacketDelay { wakeups: 5, median_ns: Some(11), longest_ns: Some(13) });
         value[16..24].copy_from_slice(&10_u64.to_ne_bytes());

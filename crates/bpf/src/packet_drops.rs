@@ -9,7 +9,7 @@ use crate::btf::{TypeKind, Types};
 use crate::error::BpfError;
 use crate::kernel_types::{KernelTypes, WantedTypes, kinds};
 use crate::link::Link;
-use crate::load::{Loaded, Spec, load_with};
+use crate::load::{LoadSpec, LoadedObject, load_with};
 use crate::object::u64_at;
 
 const OBJECT: &[u8] = include_bytes!("../objects/packet_drops.o");
@@ -60,7 +60,7 @@ pub struct DropLosses {
 /// The attached program.
 #[derive(Debug)]
 pub struct PacketDrops {
-    loaded: Loaded,
+    loaded: LoadedObject,
     _link: Link,
     reasons: DropReasons,
 }
@@ -100,7 +100,7 @@ impl PacketDrops {
         let samples = room.own.saturating_add(room.guests).saturating_add(room.merged);
         let entries =
             [("drops", room.own), ("guest_drops", room.guests), ("merged_drops", room.merged), ("samples", samples)];
-        let (loaded, link, reasons) = attached(host, PROGRAM, only_netns, &[], &entries)?;
+        let (loaded, link, reasons) = load_and_attach(host, PROGRAM, only_netns, &[], &entries)?;
         Ok(PacketDrops { loaded, _link: link, reasons })
     }
 
@@ -118,9 +118,9 @@ impl PacketDrops {
 
     /// Calls `each` with each key, and its packets and bytes since the program was opened. One system call per
     /// thousand keys.
-    pub fn each(&self, mut each: impl FnMut(&[u8; DROP_KEY_BYTES], u64, u64)) -> Result<(), BpfError> {
+    pub fn for_each(&self, mut each: impl FnMut(&[u8; DROP_KEY_BYTES], u64, u64)) -> Result<(), BpfError> {
         for map in MAPS {
-            self.loaded.map(map)?.each(|key, value| {
+            self.loaded.map(map)?.for_each(|key, value| {
                 let of_cpus = value.chunks_exact(COUNT_BYTES);
                 let (mut packets, mut bytes) = (0_u64, 0_u64);
                 for of_cpu in of_cpus {
@@ -136,7 +136,11 @@ impl PacketDrops {
     }
 
     /// Reads the data of a key's first packet into `sample`; false if it is not available yet. One system call.
-    pub fn sample(&self, key: &[u8; DROP_KEY_BYTES], sample: &mut [u8; DROP_SAMPLE_BYTES]) -> Result<bool, BpfError> {
+    pub fn read_sample(
+        &self,
+        key: &[u8; DROP_KEY_BYTES],
+        sample: &mut [u8; DROP_SAMPLE_BYTES],
+    ) -> Result<bool, BpfError> {
         self.loaded.map("samples")?.get(key, sample)
     }
 
@@ -177,7 +181,7 @@ pub enum DropEventParts {
 #[derive(Debug)]
 pub struct PacketDropEvents {
     program: &'static str,
-    loaded: Loaded,
+    loaded: LoadedObject,
     _link: Link,
     ring: Ring,
     reasons: DropReasons,
@@ -200,7 +204,7 @@ impl PacketDropEvents {
         };
         let constant = u32::to_ne_bytes(value);
         let (loaded, link, reasons) =
-            attached(host, program, only_netns, &[(name, &constant)], &[("events", ring_bytes)])?;
+            load_and_attach(host, program, only_netns, &[(name, &constant)], &[("events", ring_bytes)])?;
         let ring = loaded.map("events")?.ring()?;
         Ok(PacketDropEvents { program, loaded, _link: link, ring, reasons })
     }
@@ -229,13 +233,13 @@ impl PacketDropEvents {
 }
 
 /// Loads one of the programs and attaches it.
-fn attached(
+fn load_and_attach(
     host: &Host,
     program: &str,
     only_netns: Option<u32>,
     constants: &[(&str, &[u8])],
     entries: &[(&str, u32)],
-) -> Result<(Loaded, Link, DropReasons), BpfError> {
+) -> Result<(LoadedObject, Link, DropReasons), BpfError> {
     let (loaded, reasons) = loaded(host, program, only_netns, constants, entries)?;
     let link = loaded.program(program)?.attach()?;
     Ok((loaded, link, reasons))
@@ -248,7 +252,7 @@ fn loaded(
     only_netns: Option<u32>,
     constants: &[(&str, &[u8])],
     entries: &[(&str, u32)],
-) -> Result<(Loaded, DropReasons), BpfError> {
+) -> Result<(LoadedObject, DropReasons), BpfError> {
     let types = KernelTypes::read(host)?;
     let (reasons, arguments) = read_reasons(&types)?;
     let number = |name| reasons.number(name).unwrap_or(NO_REASON).to_ne_bytes();
@@ -257,7 +261,7 @@ fn loaded(
     let own: [(&str, &[u8]); 4] =
         [("only_netns", &netns), ("arguments", &arguments), ("consumed", &consumed), ("netfilter_drop", &netfilter)];
     let constants = [&own[..], constants].concat();
-    let spec = Spec { object: OBJECT, programs: &[program], constants: &constants, entries };
+    let spec = LoadSpec { object: OBJECT, programs: &[program], constants: &constants, entries };
     Ok((load_with(&types, &spec)?, reasons))
 }
 
@@ -269,12 +273,12 @@ fn read_reasons(types: &KernelTypes) -> Result<(DropReasons, u32), BpfError> {
     let subsystems = wanted.add("skb_drop_reason_subsys", of_enum);
     let tracepoint = wanted.add("btf_trace_kfree_skb", kinds(&[TypeKind::TYPEDEF]));
     let found = types.find(&mut wanted)?;
-    let of_enum = |number: usize, prefix: &str| match wanted.found(number).first() {
+    let of_enum = |number: usize, prefix: &str| match wanted.types_found(number).first() {
         Some((id, _)) => constants(&found, *id, prefix),
         None => Vec::new(),
     };
     let names = DropReasons { reasons: of_enum(reasons, PREFIX), subsystems: of_enum(subsystems, SUBSYSTEM_PREFIX) };
-    let arguments = wanted.found(tracepoint).first().and_then(|(id, _)| tracepoint_arguments(&found, *id));
+    let arguments = wanted.types_found(tracepoint).first().and_then(|(id, _)| tracepoint_arguments(&found, *id));
     Ok((names, arguments.unwrap_or(2)))
 }
 
@@ -293,8 +297,8 @@ fn constants(types: &Types<'_>, id: u32, prefix: &str) -> Vec<(u32, Box<str>)> {
 /// The number of arguments of the tracepoint that the typedef `btf_trace_NAME` stands for. The first is not passed to
 /// programs.
 fn tracepoint_arguments(types: &Types<'_>, typedef: u32) -> Option<u32> {
-    let (_, pointer) = types.bare(typedef)?;
-    let (_, prototype) = types.bare(pointer.size_or_type)?;
+    let (_, pointer) = types.strip_modifiers(typedef)?;
+    let (_, prototype) = types.strip_modifiers(pointer.size_or_type)?;
     u32::try_from(prototype.parameters()?.checked_sub(1)?).ok()
 }
 

@@ -42,7 +42,7 @@ impl Code {
         self.0.get(at).copied().filter(|_| at % 8 == 0)
     }
 
-    fn immediate(&self, at: usize) -> u32 {
+    fn read_immediate(&self, at: usize) -> u32 {
         u32_at(&self.0, at + 4).unwrap_or(0)
     }
 
@@ -63,7 +63,7 @@ impl Code {
     pub(crate) fn put_map(&mut self, at: usize, descriptor: i32, offset: Option<u32>) -> Result<(), BpfError> {
         self.expect_wide(at)?;
         // The value that the compiler left in the constant is added: an element of an array in .rodata.
-        let offset = offset.map(|offset| offset.wrapping_add(self.immediate(at)));
+        let offset = offset.map(|offset| offset.wrapping_add(self.read_immediate(at)));
         self.put_source(at, if offset.is_some() { source::MAP_VALUE } else { source::MAP })?;
         self.put(at + 4, &descriptor.to_le_bytes())?;
         self.put(at + 12, &offset.unwrap_or(0).to_le_bytes())
@@ -71,7 +71,7 @@ impl Code {
 
     /// The value that the compiler left in a 64-bit constant.
     pub(crate) fn addend(&self, at: usize) -> u32 {
-        self.immediate(at)
+        self.read_immediate(at)
     }
 
     /// Sets the 64-bit constant at `at` to this number.
@@ -93,7 +93,7 @@ impl Code {
     }
 
     /// Replaces the instruction at `at` by one that must not be reached.
-    pub(crate) fn poison(&mut self, at: usize, number: u32) -> Result<(), BpfError> {
+    pub(crate) fn make_unreachable(&mut self, at: usize, number: u32) -> Result<(), BpfError> {
         let wide = self.operation(at) == Some(WIDE);
         for at in [at].into_iter().chain(wide.then_some(at + 8)) {
             self.put(at, &[CALL, 0, 0, 0])?;
@@ -110,7 +110,7 @@ impl Code {
         match operation & 7 {
             // ALU, ALU64 with a constant.
             4 | 7 if operation & 8 == 0 => {
-                self.compare(resolution, self.immediate(at).into())?;
+                self.compare(resolution, self.read_immediate(at).into())?;
                 let Ok(number) = u32::try_from(kernel.number) else { return Ok(false) };
                 self.put(at + 4, &number.to_le_bytes())?;
             }
@@ -118,12 +118,12 @@ impl Code {
             1..=3 => {
                 self.compare(resolution, u16_at(&self.0, at + 2).unwrap_or(0).into())?;
                 let Ok(number) = i16::try_from(kernel.number) else { return Ok(false) };
-                let Some(operation) = widened(operation, resolution) else { return Ok(false) };
+                let Some(operation) = widen_operation(operation, resolution) else { return Ok(false) };
                 self.put(at + 2, &number.to_le_bytes())?;
                 self.put(at, &[operation])?;
             }
             _ if operation == WIDE => {
-                let now = u64::from(self.immediate(at)) | u64::from(self.immediate(at + 8)) << 32;
+                let now = u64::from(self.read_immediate(at)) | u64::from(self.read_immediate(at + 8)) << 32;
                 self.compare(resolution, now)?;
                 self.put_number(at, kernel.number)?;
             }
@@ -145,7 +145,7 @@ impl Code {
 }
 
 /// The operation code with the width of the kernel's member; `None` if that would change the value.
-fn widened(operation: u8, resolution: &Resolution) -> Option<u8> {
+fn widen_operation(operation: u8, resolution: &Resolution) -> Option<u8> {
     let (Some((own, of)), Some((theirs, to))) =
         (resolution.local.width, resolution.kernel.and_then(|kernel| kernel.width))
     else {
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(code.bytes()[4..], 70_000u32.to_le_bytes());
         let mut wide = Code::new(&[0x18, 1, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
         assert!(wide.relocate(0, &resolution(8, 5 << 32 | 6)).unwrap());
-        assert_eq!((wide.immediate(0), wide.immediate(8)), (6, 5));
+        assert_eq!((wide.read_immediate(0), wide.read_immediate(8)), (6, 5));
     }
 
     #[test]
@@ -234,11 +234,11 @@ mod tests {
     #[test]
     fn what_is_missing_becomes_poison() {
         let mut code = Code::new(&[0x18, 1, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x95, 0, 0, 0, 0, 0, 0, 0]);
-        code.poison(0, 3).unwrap();
+        code.make_unreachable(0, 3).unwrap();
         let number = (POISON | 3).to_le_bytes();
         assert_eq!((code.operation(0), code.operation(8), code.operation(16)), (Some(CALL), Some(CALL), Some(0x95)));
         assert_eq!((&code.bytes()[4..8], &code.bytes()[12..16]), (&number[..], &number[..]));
-        assert!(code.poison(24, 0).is_err());
+        assert!(code.make_unreachable(24, 0).is_err());
     }
 
     #[test]
@@ -246,9 +246,13 @@ mod tests {
         let mut code =
             Code::new(&[0x18, 1, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0x85, 0x10, 7, 0, 0xff, 0xff, 0xff, 0xff]);
         code.put_map(0, 9, Some(16)).unwrap();
-        assert_eq!((code.bytes()[1], code.immediate(0), code.immediate(8)), (0x21, 9, 20), "the addend counts");
+        assert_eq!(
+            (code.bytes()[1], code.read_immediate(0), code.read_immediate(8)),
+            (0x21, 9, 20),
+            "the addend counts"
+        );
         code.put_map(0, 9, None).unwrap();
-        assert_eq!((code.bytes()[1], code.immediate(0), code.immediate(8)), (0x11, 9, 0));
+        assert_eq!((code.bytes()[1], code.read_immediate(0), code.read_immediate(8)), (0x11, 9, 0));
         code.put_call(16, 1234).unwrap();
         assert_eq!(code.bytes()[16..], [0x85, 0x20, 0, 0, 0xd2, 4, 0, 0]);
         assert!(code.put_map(16, 1, None).is_err() && code.put_call(0, 1).is_err());

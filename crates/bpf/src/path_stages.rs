@@ -7,7 +7,7 @@ use sys::bpf::NetfilterPlace;
 use crate::error::BpfError;
 use crate::kernel_types::KernelTypes;
 use crate::link::Link;
-use crate::load::{Loaded, Spec, load_variants};
+use crate::load::{LoadSpec, LoadedObject, load_variants};
 use crate::object::{u32_at, u64_at};
 use crate::time_parts::quantile;
 
@@ -15,9 +15,9 @@ const OBJECT: &[u8] = include_bytes!("../objects/path_stages.o");
 const PROGRAM: &str = "on_packet";
 const NOWHERE: u32 = u32::MAX;
 /// `PARTS` of the program, and their offset in `struct arrivals`.
-const PARTS: usize = 140;
+const TIME_PARTS: usize = 140;
 const PARTS_AT: usize = 48;
-const ARRIVALS_BYTES: usize = PARTS_AT + 4 * PARTS;
+const ARRIVALS_BYTES: usize = PARTS_AT + 4 * TIME_PARTS;
 /// Number of priorities that are tried if one is taken.
 const TRIES: i32 = 8;
 
@@ -33,14 +33,14 @@ pub struct PathPlace {
     /// Family, hook and priority.
     pub at: NetfilterPlace,
     /// Whether to look for another priority below or above this one if it is taken.
-    pub gives_way: GivesWay,
+    pub gives_way: MoveDirection,
     /// The places, by index in the list, that a packet can have come from; `None` if packets begin here.
     pub from: [Option<u32>; 2],
 }
 
 /// The direction in which a place may move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum GivesWay {
+pub enum MoveDirection {
     /// To lower priorities.
     Down,
     /// To higher priorities.
@@ -49,7 +49,7 @@ pub enum GivesWay {
 
 /// Packets that passed a place while the window was open.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Arrivals {
+pub struct StageArrivals {
     /// Number of packets.
     pub packets: u64,
     /// Number of packets for which the time since the previous place is known.
@@ -69,7 +69,7 @@ pub struct Arrivals {
 /// The attached programs, in the network namespace of the thread that opened them.
 #[derive(Debug)]
 pub struct PathStages {
-    loaded: Loaded,
+    loaded: LoadedObject,
     places: Vec<NetfilterPlace>,
     links: Vec<Link>,
 }
@@ -91,8 +91,8 @@ impl PathStages {
             .map(|[place, from, or_from]| [("place", &place[..]), ("from", &from[..]), ("or_from", &or_from[..])])
             .collect();
         let variants: Vec<&[(&str, &[u8])]> = constants.iter().map(<[_; 3]>::as_slice).collect();
-        let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
-        let loaded = load_variants(&KernelTypes::none(), &spec, &variants)?;
+        let spec = LoadSpec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
+        let loaded = load_variants(&KernelTypes::empty(), &spec, &variants)?;
         let (mut places, mut links) = (Vec::new(), Vec::new());
         for (program, place) in loaded.programs().iter().zip(wanted) {
             let (at, link) = attach(program, place)?;
@@ -104,12 +104,12 @@ impl PathStages {
 
     /// Loads one program and unloads it again without attaching it.
     pub fn try_load() -> Result<(), BpfError> {
-        let spec = Spec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
-        load_variants(&KernelTypes::none(), &spec, &[&[]]).map(drop)
+        let spec = LoadSpec { object: OBJECT, programs: &[PROGRAM], constants: &[], entries: &[] };
+        load_variants(&KernelTypes::empty(), &spec, &[&[]]).map(drop)
     }
 
     /// The actual places: some may have given way to another program.
-    pub fn places(&self) -> &[NetfilterPlace] {
+    pub fn actual_places(&self) -> &[NetfilterPlace] {
         &self.places
     }
 
@@ -126,13 +126,13 @@ impl PathStages {
     }
 
     /// The arrivals at each place. One system call per place.
-    pub fn arrivals(&self) -> Result<Vec<Arrivals>, BpfError> {
+    pub fn read_arrivals(&self) -> Result<Vec<StageArrivals>, BpfError> {
         let map = self.loaded.map("arrivals")?;
         let mut value = vec![0; map.value_bytes()];
         let mut all = Vec::new();
         for (place, _) in (0_u32..).zip(&self.places) {
             map.get(&place.to_ne_bytes(), &mut value)?;
-            all.push(Arrivals::of(&value));
+            all.push(StageArrivals::from_value(&value));
         }
         Ok(all)
     }
@@ -142,7 +142,7 @@ impl PathStages {
 fn attach(program: &crate::Program, place: &PathPlace) -> Result<(NetfilterPlace, Link), BpfError> {
     let mut taken = None;
     for step in 0..TRIES {
-        let step = if place.gives_way == GivesWay::Up { step } else { -step };
+        let step = if place.gives_way == MoveDirection::Up { step } else { -step };
         let at = NetfilterPlace { priority: place.at.priority.saturating_add(step), ..place.at };
         match program.attach_netfilter(at) {
             Ok(link) => return Ok((at, link)),
@@ -153,10 +153,10 @@ fn attach(program: &crate::Program, place: &PathPlace) -> Result<(NetfilterPlace
     Err(taken.unwrap_or(BpfError::NoSuch { kind: "place", name: "netfilter".into() }))
 }
 
-impl Arrivals {
+impl StageArrivals {
     /// Adds up the numbers of all CPUs.
-    fn of(value: &[u8]) -> Arrivals {
-        let mut all = Arrivals { parts: vec![0; PARTS], ..Arrivals::default() };
+    fn from_value(value: &[u8]) -> StageArrivals {
+        let mut all = StageArrivals { parts: vec![0; TIME_PARTS], ..StageArrivals::default() };
         for of_cpu in value.chunks_exact(ARRIVALS_BYTES) {
             let word = |n: usize| u64_at(of_cpu, n * 8).unwrap_or(0);
             all.packets += word(0);
@@ -173,14 +173,14 @@ impl Arrivals {
     }
 
     /// Adds the arrivals at another place.
-    pub fn add(&mut self, other: &Arrivals) {
+    pub fn add(&mut self, other: &StageArrivals) {
         self.packets += other.packets;
         self.measured += other.measured;
         self.strangers += other.strangers;
         self.sum_ns += other.sum_ns;
         self.max_ns = self.max_ns.max(other.max_ns);
         self.own_ns += other.own_ns;
-        self.parts.resize(PARTS.max(self.parts.len()), 0);
+        self.parts.resize(TIME_PARTS.max(self.parts.len()), 0);
         self.parts.iter_mut().zip(&other.parts).for_each(|(part, other)| *part += other);
     }
 
@@ -204,12 +204,12 @@ mod tests {
             }
             value[cpu * ARRIVALS_BYTES + PARTS_AT + 4 * 20..][..4].copy_from_slice(&5_u32.to_ne_bytes());
         }
-        let mut all = Arrivals::of(&value);
+        let mut all = StageArrivals::from_value(&value);
         assert_eq!((all.packets, all.measured, all.strangers), (4, 3, 1));
         assert_eq!((all.sum_ns, all.max_ns, all.own_ns, all.parts[20]), (220, 150, 120, 10));
         assert_eq!(all.quantile_ns(50), Some(72));
         all.add(&all.clone());
         assert_eq!((all.packets, all.parts[20], all.max_ns), (8, 20, 150));
-        assert_eq!(Arrivals::default().quantile_ns(99), None);
+        assert_eq!(StageArrivals::default().quantile_ns(99), None);
     }
 }

@@ -25,7 +25,7 @@ impl Portion {
     pub(crate) const ALL: Portion = Portion { bits: 0, mask: 0 };
 
     /// Its two halves. ENOSPC if it is too small for that.
-    pub(crate) fn halves(self) -> Result<[Portion; 2], Errno> {
+    pub(crate) fn split(self) -> Result<[Portion; 2], Errno> {
         let mask = self.mask << 1 | 1;
         let half = |bit| Portion { bits: self.bits | bit, mask };
         if mask >> BITS_MAX == 0 { Ok([half(0), half(mask ^ self.mask)]) } else { Err(Errno::NOSPC) }
@@ -47,7 +47,7 @@ mod tests {
     fn halves_are_all_of_it_and_nothing_twice() {
         let mut portions = vec![Portion::ALL];
         for _ in 0..4 {
-            portions = portions.into_iter().flat_map(|portion| portion.halves().unwrap()).collect();
+            portions = portions.into_iter().flat_map(|portion| portion.split().unwrap()).collect();
         }
         assert_eq!(portions.len(), 16);
         for object in 0..1000u32 {
@@ -56,6 +56,6 @@ mod tests {
             assert_eq!(portions.iter().filter(takes).count(), 1);
         }
         let smallest = Portion { bits: 0, mask: (1 << BITS_MAX) - 1 };
-        assert_eq!(smallest.halves(), Err(Errno::NOSPC));
+        assert_eq!(smallest.split(), Err(Errno::NOSPC));
     }
 }

@@ -58,7 +58,7 @@ impl Ability {
     }
 
     /// The use that netwren makes of it.
-    pub fn serves(self) -> &'static str {
+    pub fn purpose(self) -> &'static str {
         match self {
             Ability::Types => "programs are adapted to this kernel",
             Ability::Programs => "privileges and kernel allow them",
@@ -72,7 +72,7 @@ impl Ability {
     }
 
     /// The first kernel that has it.
-    pub fn since(self) -> &'static str {
+    pub fn first_version(self) -> &'static str {
         match self {
             Ability::Types => "5.4 with CONFIG_DEBUG_INFO_BTF",
             Ability::Programs => "5.14",
@@ -113,20 +113,20 @@ pub fn probe(host: &Host) -> Vec<FeatureProbe> {
     let types = KernelTypes::read(host).and_then(|types| types.find(&mut wanted).map(drop)).err();
     let named = |ability: Ability, numbers: &[usize]| match &types {
         Some(error) => Some(error.clone()),
-        None if numbers.iter().all(|number| !wanted.found(*number).is_empty()) => None,
-        None => Some(lacks(ability)),
+        None if numbers.iter().all(|number| !wanted.types_found(*number).is_empty()) => None,
+        None => Some(missing_error(ability)),
     };
-    let programs = small(Ability::Programs, ProgramType::Called, &SMALLEST, 0);
-    let loops = || small(Ability::Loops, ProgramType::Called, &LOOP, 0);
+    let programs = try_small_program(Ability::Programs, ProgramType::Called, &SMALLEST, 0);
+    let loops = || try_small_program(Ability::Loops, ProgramType::Called, &LOOP, 0);
     let traced = || {
-        let target = wanted.found(tracepoint).first().map_or(0, |(id, _)| *id);
-        small(Ability::Tracepoints, ProgramType::Tracepoint("inet_sock_set_state"), &SMALLEST, target)
+        let target = wanted.types_found(tracepoint).first().map_or(0, |(id, _)| *id);
+        try_small_program(Ability::Tracepoints, ProgramType::Tracepoint("inet_sock_set_state"), &SMALLEST, target)
     };
     let iterated = || {
-        let target = wanted.found(sockets[0]).first().map_or(0, |(id, _)| *id);
-        small(Ability::SocketIterators, ProgramType::Iterator("tcp"), &SMALLEST, target)
+        let target = wanted.types_found(sockets[0]).first().map_or(0, |(id, _)| *id);
+        try_small_program(Ability::SocketIterators, ProgramType::Iterator("tcp"), &SMALLEST, target)
     };
-    let created = || small(Ability::AcceptHooks, ProgramType::ACCEPT, &SMALLEST, 0);
+    let created = || try_small_program(Ability::AcceptHooks, ProgramType::ACCEPT, &SMALLEST, 0);
     let error = |ability| match ability {
         Ability::Types => types.clone(),
         Ability::Programs => programs.clone(),
@@ -141,17 +141,26 @@ pub fn probe(host: &Host) -> Vec<FeatureProbe> {
     Ability::ALL.map(|ability| FeatureProbe { ability, error: error(ability) }).into()
 }
 
-fn lacks(ability: Ability) -> BpfError {
-    BpfError::Missing { kind: "BPF feature", name: ability.name().into(), since: Some(ability.since()) }
+fn missing_error(ability: Ability) -> BpfError {
+    BpfError::Missing { kind: "BPF feature", name: ability.name().into(), since: Some(ability.first_version()) }
 }
 
-fn small(ability: Ability, program_type: ProgramType<'_>, code: &[[u8; 8]], target: u32) -> Option<BpfError> {
+fn try_small_program(
+    ability: Ability,
+    program_type: ProgramType<'_>,
+    code: &[[u8; 8]],
+    target: u32,
+) -> Option<BpfError> {
     let (kind, attach, flags) = program_type.numbers();
     let instructions = code.as_flattened();
     let shape = ProgramShape { name: "nw_probe", kind, attach, flags, target, instructions, licence: LICENCE };
     let error = load_program(&shape, &mut []).err()?;
     if error.errno.is_denied() {
-        return Some(BpfError::Denied { what: error.object, needs: program_type.rights(), errno: error.errno });
+        return Some(BpfError::Denied {
+            what: error.object,
+            needs: program_type.needed_capabilities(),
+            errno: error.errno,
+        });
     }
-    Some(lacks(ability))
+    Some(missing_error(ability))
 }

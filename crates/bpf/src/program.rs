@@ -85,7 +85,7 @@ impl<'a> ProgramType<'a> {
     }
 
     /// The name for messages and the first kernel version that has the type.
-    pub(crate) fn named(self) -> (&'static str, &'static str) {
+    pub(crate) fn name_and_version(self) -> (&'static str, &'static str) {
         match self {
             ProgramType::Called => ("syscall", "5.14"),
             ProgramType::Tracepoint(_) => ("tp_btf", "5.5"),
@@ -99,7 +99,7 @@ impl<'a> ProgramType<'a> {
     }
 
     /// The capabilities that loading and attaching need.
-    pub(crate) fn rights(self) -> &'static str {
+    pub(crate) fn needed_capabilities(self) -> &'static str {
         match self {
             ProgramType::Cgroup(_) | ProgramType::PeerName(_) => "CAP_BPF and CAP_NET_ADMIN",
             ProgramType::Netfilter => "CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN",
@@ -151,7 +151,7 @@ impl Program {
         if self.attach != Attach::None {
             return Err(self.not("program that can be run"));
         }
-        bpf::run(&self.fd, context).map_err(|errno| self.failed("bpf_prog_run", errno))
+        bpf::run(&self.fd, context).map_err(|errno| self.call_error("bpf_prog_run", errno))
     }
 
     /// Attaches a `tp_btf` or `iter` program; dropping the link detaches it.
@@ -159,7 +159,11 @@ impl Program {
         match self.attach {
             Attach::Tracepoint => {
                 let link = bpf::attach_raw_tracepoint(&self.fd);
-                Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_raw_tracepoint_open", errno))?, false))
+                Ok(Link::new(
+                    &self.name,
+                    link.map_err(|errno| self.call_error("bpf_raw_tracepoint_open", errno))?,
+                    false,
+                ))
             }
             Attach::Iterator(_) => self.attach_narrowed(&[]),
             _ => Err(self.not("tp_btf or iter program")),
@@ -170,26 +174,26 @@ impl Program {
     pub fn attach_narrowed(&self, which: &[u8]) -> Result<Link, BpfError> {
         let Attach::Iterator(attach) = self.attach else { return Err(self.not("iter program")) };
         let link = bpf::attach_iterator(&self.fd, attach, which);
-        Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, true))
+        Ok(Link::new(&self.name, link.map_err(|errno| self.call_error("bpf_link_create", errno))?, true))
     }
 
     /// Attaches a `cgroup/…` program to a cgroup v2 directory; dropping the link detaches it.
     pub fn attach_cgroup(&self, cgroup: &Fd) -> Result<Link, BpfError> {
         let Attach::Cgroup(attach) = self.attach else { return Err(self.not("cgroup program")) };
         let link = bpf::attach_to(&self.fd, cgroup, attach);
-        Ok(Link::new(&self.name, link.map_err(|errno| self.failed("bpf_link_create", errno))?, false))
+        Ok(Link::new(&self.name, link.map_err(|errno| self.call_error("bpf_link_create", errno))?, false))
     }
 
     /// Number of runs that the kernel skipped because the program was already running on that CPU; see
     /// [`bpf::missed_runs`]. One system call.
     pub fn missed_runs(&self) -> Result<u64, BpfError> {
-        bpf::missed_runs(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
+        bpf::missed_runs(&self.fd).map_err(|errno| self.call_error("bpf_obj_get_info_by_fd", errno))
     }
 
     /// Number of instructions that the verifier processed when it loaded the program; see
     /// [`bpf::verified_instructions`]. One system call.
     pub fn verified_instructions(&self) -> Result<u32, BpfError> {
-        bpf::verified_instructions(&self.fd).map_err(|errno| self.failed("bpf_obj_get_info_by_fd", errno))
+        bpf::verified_instructions(&self.fd).map_err(|errno| self.call_error("bpf_obj_get_info_by_fd", errno))
     }
 
     /// Attaches a `netfilter` program to a hook of the calling thread's network namespace; dropping the link detaches
@@ -201,7 +205,7 @@ impl Program {
         match bpf::attach_netfilter(&self.fd, NETFILTER, place) {
             Ok(link) => Ok(Link::new(&self.name, link, false)),
             Err(Errno::BUSY) => Err(BpfError::Taken { hook: hook_name(place.hook), priority: place.priority }),
-            Err(errno) => Err(self.failed("bpf_link_create", errno)),
+            Err(errno) => Err(self.call_error("bpf_link_create", errno)),
         }
     }
 
@@ -217,7 +221,7 @@ impl Program {
         BpfError::NoSuch { kind, name: self.name.clone() }
     }
 
-    fn failed(&self, call: &'static str, errno: Errno) -> BpfError {
+    fn call_error(&self, call: &'static str, errno: Errno) -> BpfError {
         BpfError::Io(SysError::new(call, format!("BPF program {}", self.name), errno))
     }
 }

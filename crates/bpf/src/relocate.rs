@@ -4,7 +4,7 @@
 //! names an access path by indexes in the object's types (`0:3:1`). The path is translated to names (`sock`, member
 //! `__sk_common`, member `skc_net`, …) and followed by these names in the kernel's types. The rules follow libbpf
 //! (tools/lib/bpf/relo_core.c).
-use crate::btf::{Member, TypeKind, Types, essential};
+use crate::btf::{Member, TypeKind, Types, strip_flavour};
 use crate::core_relocations::{Relocation, RelocationKind};
 use crate::error::BpfError;
 
@@ -15,7 +15,7 @@ const NESTING_MAX: usize = 16;
 ///
 /// Bound: members that one search in the kernel's types visits. Beyond: the program is not loaded; another interface
 /// reads. By: a broken kernel.
-const LOOKS_MAX: u32 = 10_000;
+const MEMBERS_MAX: u32 = 10_000;
 
 /// A number for an instruction, with the conditions for writing it there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +87,7 @@ pub(crate) fn resolve(
     kernel: &Types<'_>,
     candidates: &[(u32, TypeKind)],
 ) -> Result<Resolution, BpfError> {
-    let (own, steps) = own_operand(relocation, local).ok_or(wrong("an access path that does not fit its type"))?;
+    let (own, steps) = declared_operand(relocation, local).ok_or(wrong("an access path that does not fit its type"))?;
     let mut found: Option<Operand> = None;
     // The kernel declares some types twice (`nf_conn___init`): the second declaration has its members at the offsets
     // of the first, or lacks them, but it has a different type number.
@@ -124,15 +124,15 @@ pub(crate) fn resolve(
 }
 
 fn is_second_shape(types: &Types<'_>, id: u32) -> bool {
-    types.get(id).is_some_and(|found| essential(types.name(found.name)) != types.name(found.name))
+    types.get(id).is_some_and(|found| strip_flavour(types.name(found.name)) != types.name(found.name))
 }
 
 /// The kind and name of what a relocation refers to, for messages: (`field`, `sock.sk_ino`).
 pub(crate) fn describe(relocation: &Relocation<'_>, local: &Types<'_>) -> (&'static str, Box<str>) {
-    let root = local.get(relocation.type_id).map_or("", |root| essential(local.name(root.name)));
+    let root = local.get(relocation.type_id).map_or("", |root| strip_flavour(local.name(root.name)));
     if relocation.kind.is_about_field() {
         let mut text = String::from(root);
-        for step in locate_own(relocation, local).map(|(_, steps)| steps).unwrap_or_default() {
+        for step in locate_declared(relocation, local).map(|(_, steps)| steps).unwrap_or_default() {
             if let Step::Member(name, _) = step {
                 text.push('.');
                 text.push_str(name);
@@ -142,14 +142,14 @@ pub(crate) fn describe(relocation: &Relocation<'_>, local: &Types<'_>) -> (&'sta
     }
     match relocation.kind {
         RelocationKind::Value | RelocationKind::ValueExists => {
-            let value = own_value(relocation, local).map_or("", |(name, _)| name);
+            let value = declared_value(relocation, local).map_or("", |(name, _)| name);
             ("constant", format!("{root}.{value}").into())
         }
         _ => ("type", root.into()),
     }
 }
 
-fn own_operand<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(Operand, Vec<Step<'a>>)> {
+fn declared_operand<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(Operand, Vec<Step<'a>>)> {
     let plain = |number| Operand { number, width: None, exact: true };
     Some(match relocation.kind {
         RelocationKind::LocalTypeId | RelocationKind::TypeId => (plain(relocation.type_id.into()), Vec::new()),
@@ -157,9 +157,9 @@ fn own_operand<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(Op
         // The compiler writes the size of a type that may be incomplete here: not compared.
         RelocationKind::TypeSize => (Operand { exact: false, ..plain(0) }, Vec::new()),
         RelocationKind::ValueExists => (plain(1), Vec::new()),
-        RelocationKind::Value => (plain(own_value(relocation, local)?.1), Vec::new()),
+        RelocationKind::Value => (plain(declared_value(relocation, local)?.1), Vec::new()),
         kind => {
-            let (location, steps) = locate_own(relocation, local)?;
+            let (location, steps) = locate_declared(relocation, local)?;
             (operand_at(local, &location, kind)?, steps)
         }
     })
@@ -179,9 +179,10 @@ fn kernel_operand(
         RelocationKind::TypeExists => plain(1),
         RelocationKind::TypeSize => plain(kernel.size(id)?.into()),
         RelocationKind::ValueExists | RelocationKind::Value => {
-            let (wanted, _) = own_value(relocation, local)?;
+            let (wanted, _) = declared_value(relocation, local)?;
             let constants = kernel.get(id)?;
-            let (_, value) = constants.values().find(|(name, _)| essential(kernel.name(*name)) == essential(wanted))?;
+            let (_, value) =
+                constants.values().find(|(name, _)| strip_flavour(kernel.name(*name)) == strip_flavour(wanted))?;
             plain(if relocation.kind == RelocationKind::Value { value } else { 1 })
         }
         kind => {
@@ -192,15 +193,15 @@ fn kernel_operand(
 }
 
 /// Name and value of the enum constant that a relocation refers to.
-fn own_value<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(&'a str, u64)> {
+fn declared_value<'a>(relocation: &Relocation<'_>, local: &Types<'a>) -> Option<(&'a str, u64)> {
     let index: usize = relocation.path.parse().ok()?;
-    let (_, constants) = local.bare(relocation.type_id)?;
+    let (_, constants) = local.strip_modifiers(relocation.type_id)?;
     let (name, value) = constants.values().nth(index)?;
     Some((local.name(name), value))
 }
 
 /// Follows the indexes of an access path through the object's own types.
-fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Location, Vec<Step<'a>>)> {
+fn locate_declared<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Location, Vec<Step<'a>>)> {
     let mut path = relocation.path.split(':').map(|index| index.parse::<u32>().ok());
     let first = path.next()??;
     let mut location = Location { bit_offset: 0, type_id: relocation.type_id, bits: 0, element: true };
@@ -208,7 +209,7 @@ fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Loc
     let mut steps = vec![Step::Element(first)];
     for index in path {
         let index = index?;
-        let (_, here) = types.bare(location.type_id)?;
+        let (_, here) = types.strip_modifiers(location.type_id)?;
         if let Some((element, _)) = here.array() {
             location.bit_offset += element_bits(types, element, index)?;
             location = Location { type_id: element, bits: 0, element: true, ..location };
@@ -216,7 +217,7 @@ fn locate_own<'a>(relocation: &Relocation<'_>, types: &Types<'a>) -> Option<(Loc
             continue;
         }
         let member = here.members().nth(index as usize)?;
-        location = into(&location, &member);
+        location = enter_member(&location, &member);
         // Anonymous members are not steps: the kernel may nest them differently.
         if member.name != 0 {
             steps.push(Step::Member(types.name(member.name), member.type_id));
@@ -233,7 +234,7 @@ fn locate_in_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, i
         match *step {
             Step::Element(index) if number == 0 => location.bit_offset += element_bits(kernel, id, index)?,
             Step::Element(index) => {
-                let (element, count) = kernel.bare(location.type_id)?.1.array()?;
+                let (element, count) = kernel.strip_modifiers(location.type_id)?.1.array()?;
                 // An array of 0 elements has no bound: it is the last member of its struct.
                 if count != 0 && index >= count {
                     return None;
@@ -242,9 +243,9 @@ fn locate_in_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, i
                 location = Location { type_id: element, bits: 0, element: true, ..location };
             }
             Step::Member(name, type_id) => {
-                let mut looks = LOOKS_MAX;
+                let mut looks = MEMBERS_MAX;
                 let found = find_member(kernel, location.type_id, name, NESTING_MAX, &mut looks)?;
-                if !alike(local, type_id, kernel, found.type_id) {
+                if !are_compatible(local, type_id, kernel, found.type_id) {
                     return None;
                 }
                 location = Location { bit_offset: location.bit_offset + found.bit_offset, ..found };
@@ -256,13 +257,13 @@ fn locate_in_kernel(local: &Types<'_>, steps: &[Step<'_>], kernel: &Types<'_>, i
 
 /// Finds the member `name` of the struct `id`, also inside anonymous structs and unions. Its offset counts from `id`.
 fn find_member(types: &Types<'_>, id: u32, name: &str, depth: usize, looks: &mut u32) -> Option<Location> {
-    let (_, here) = types.bare(id)?;
+    let (_, here) = types.strip_modifiers(id)?;
     let start = Location { bit_offset: 0, type_id: id, bits: 0, element: false };
     for member in here.members() {
         *looks = looks.checked_sub(1)?;
         if member.name != 0 {
             if types.is_named(member.name, name) {
-                return Some(into(&start, &member));
+                return Some(enter_member(&start, &member));
             }
             continue;
         }
@@ -276,7 +277,7 @@ fn find_member(types: &Types<'_>, id: u32, name: &str, depth: usize, looks: &mut
     None
 }
 
-fn into(location: &Location, member: &Member) -> Location {
+fn enter_member(location: &Location, member: &Member) -> Location {
     let bit_offset = location.bit_offset + u64::from(member.bit_offset);
     Location { bit_offset, type_id: member.type_id, bits: member.bits, element: false }
 }
@@ -288,10 +289,12 @@ fn element_bits(types: &Types<'_>, id: u32, index: u32) -> Option<u64> {
 
 /// True if the kernel's member can be read as the declared one: same kind, compatible enums, arrays of compatible
 /// elements.
-fn alike(local: &Types<'_>, mut own: u32, kernel: &Types<'_>, mut theirs: u32) -> bool {
+fn are_compatible(local: &Types<'_>, mut own: u32, kernel: &Types<'_>, mut theirs: u32) -> bool {
     // Bounded: arrays of arrays have few levels.
     for _ in 0..NESTING_MAX {
-        let (Some((_, a)), Some((_, b))) = (local.bare(own), kernel.bare(theirs)) else { return false };
+        let (Some((_, a)), Some((_, b))) = (local.strip_modifiers(own), kernel.strip_modifiers(theirs)) else {
+            return false;
+        };
         if a.kind.is_composite() && b.kind.is_composite() {
             return true;
         }
@@ -303,7 +306,7 @@ fn alike(local: &Types<'_>, mut own: u32, kernel: &Types<'_>, mut theirs: u32) -
             continue;
         }
         if a.kind.is_enum() {
-            let (one, other) = (essential(local.name(a.name)), essential(kernel.name(b.name)));
+            let (one, other) = (strip_flavour(local.name(a.name)), strip_flavour(kernel.name(b.name)));
             return one.is_empty() || other.is_empty() || one == other;
         }
         return match a.kind {
@@ -320,7 +323,7 @@ fn operand_at(types: &Types<'_>, location: &Location, kind: RelocationKind) -> O
     if kind == RelocationKind::FieldExists {
         return plain(1);
     }
-    let (_, bare) = types.bare(location.type_id)?;
+    let (_, bare) = types.strip_modifiers(location.type_id)?;
     let is_field = location.bits > 0;
     let (byte, bytes) =
         if is_field { storage(types, location)? } else { (location.bit_offset / 8, size_at(types, location)?) };
@@ -375,19 +378,26 @@ fn storage(types: &Types<'_>, location: &Location) -> Option<(u64, u32)> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
-    use crate::made::{Made, MadeMember};
+    use crate::made::{BuilderMember, TypeBuilder};
     use proptest::prelude::*;
 
     /// Resolves a relocation for `path` of `type_id` in `local`, with the kernel's candidates `theirs`.
-    fn ask(local: &Made, type_id: u32, path: &str, kernel: &Made, theirs: &[u32], kind: RelocationKind) -> Resolution {
+    fn ask(
+        local: &TypeBuilder,
+        type_id: u32,
+        path: &str,
+        kernel: &TypeBuilder,
+        theirs: &[u32],
+        kind: RelocationKind,
+    ) -> Resolution {
         try_ask(local, type_id, path, kernel, theirs, kind).unwrap()
     }
 
     fn try_ask(
-        local: &Made,
+        local: &TypeBuilder,
         type_id: u32,
         path: &str,
-        kernel: &Made,
+        kernel: &TypeBuilder,
         theirs: &[u32],
         kind: RelocationKind,
     ) -> Result<Resolution, BpfError> {
@@ -404,10 +414,10 @@ mod tests {
     /// The fields of a module's types can be located, but a typed read by the number of a module's type is impossible.
     #[test]
     fn types_of_modules_have_no_number() {
-        let (mut local, mut base) = (Made::new(), Made::new());
+        let (mut local, mut base) = (TypeBuilder::new(), TypeBuilder::new());
         let (own_int, int) = (local.int("u32", 4, false), base.int("u32", 4, false));
         let own = local.structure("nf_conn", 4, &[("mark", own_int, 0, 0)]);
-        let mut module = Made::over(&base);
+        let mut module = TypeBuilder::based_on(&base);
         let theirs = module.structure("nf_conn", 64, &[("mark", int, 256, 0)]);
         let (local, base, module) = (local.bytes(), base.bytes(), module.bytes());
         let local = Types::parse_all(&local).unwrap();
@@ -422,9 +432,9 @@ mod tests {
     }
 
     /// `struct thing` with these members, on both sides; the first id is u32's, the second u64's, the third s32's.
-    fn pair(own: &[MadeMember<'_>], theirs: &[MadeMember<'_>]) -> (Made, u32, Made, u32) {
-        let make = |members: &[MadeMember<'_>]| {
-            let mut made = Made::new();
+    fn pair(own: &[BuilderMember<'_>], theirs: &[BuilderMember<'_>]) -> (TypeBuilder, u32, TypeBuilder, u32) {
+        let make = |members: &[BuilderMember<'_>]| {
+            let mut made = TypeBuilder::new();
             made.int("u32", 4, false);
             made.int("u64", 8, false);
             made.int("s32", 4, true);
@@ -472,10 +482,10 @@ mod tests {
 
     #[test]
     fn members_of_anonymous_unions() {
-        let mut local = Made::new();
+        let mut local = TypeBuilder::new();
         let int = local.int("u32", 4, false);
         let own = local.structure("sock_common", 8, &[("skc_daddr", int, 0, 0), ("skc_hash", int, 32, 0)]);
-        let mut kernel = Made::new();
+        let mut kernel = TypeBuilder::new();
         let int = kernel.int("unsigned int", 4, false);
         let inner = kernel.structure("", 8, &[("skc_daddr", int, 0, 0), ("skc_rcv_saddr", int, 32, 0)]);
         let union = kernel.union("", 8, &[("skc_addrpair", int, 0, 0), ("", inner, 0, 0)]);
@@ -488,11 +498,11 @@ mod tests {
 
     #[test]
     fn the_same_anonymous_nesting_on_our_side() {
-        let mut local = Made::new();
+        let mut local = TypeBuilder::new();
         let int = local.int("u32", 4, false);
         let inner = local.union("", 4, &[("u6_addr32", int, 0, 0)]);
         let own = local.structure("in6_addr", 4, &[("", inner, 0, 0)]);
-        let mut kernel = Made::new();
+        let mut kernel = TypeBuilder::new();
         let int = kernel.int("u32", 4, false);
         let theirs = kernel.structure("in6_addr", 8, &[("x", int, 0, 0), ("u6_addr32", int, 32, 0)]);
         assert_eq!(number(ask(&local, own, "0:0:0", &kernel, &[theirs], RelocationKind::ByteOffset)), Some(4));
@@ -501,7 +511,7 @@ mod tests {
     #[test]
     fn elements_of_arrays() {
         let make = |elements: u32, at: u32| {
-            let mut made = Made::new();
+            let mut made = TypeBuilder::new();
             let int = made.int("u32", 4, false);
             let array = made.array(int, elements);
             let id = made.structure("thing", 64, &[("list", array, at, 0)]);
@@ -539,10 +549,10 @@ mod tests {
 
     #[test]
     fn types_and_constants() {
-        let mut local = Made::new();
+        let mut local = TypeBuilder::new();
         let own = local.structure("sock___here", 4, &[]);
         let named = local.enumeration("reason", &[("A", 1), ("B", 2)]);
-        let mut kernel = Made::new();
+        let mut kernel = TypeBuilder::new();
         kernel.int("u32", 4, false);
         let theirs = kernel.structure("sock", 760, &[]);
         let values = kernel.enumeration("reason", &[("X", 0), ("B", 77)]);
@@ -598,7 +608,7 @@ mod tests {
         #[test]
         fn any_layout(gaps in prop::collection::vec((1u32..40, 0u32..4), 1..30),
             pick in prop::collection::vec(any::<prop::sample::Index>(), 1..10)) {
-            let mut kernel = Made::new();
+            let mut kernel = TypeBuilder::new();
             let int = kernel.int("u32", 4, false);
             let mut members = Vec::new();
             let mut offsets = Vec::new();
@@ -617,7 +627,7 @@ mod tests {
             }
             let parts: Vec<_> = members.iter().map(|(name, id, at)| (name.as_str(), *id, *at, 0)).collect();
             let theirs = kernel.structure("thing", 4096, &parts);
-            let mut local = Made::new();
+            let mut local = TypeBuilder::new();
             let int = local.int("u32", 4, false);
             let wanted: Vec<_> = pick.iter().map(|index| index.get(&offsets)).collect();
             let parts: Vec<_> = wanted.iter().map(|(name, _)| (name.as_str(), int, 0, 0)).collect();

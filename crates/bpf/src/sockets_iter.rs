@@ -6,14 +6,14 @@
 use sys::{Blocks, Errno, Host, SysError};
 
 use crate::sockets_walk::WantedSockets;
-use crate::{BpfError, IterRows, Link, Loaded, Spec, load};
+use crate::{BpfError, IterRows, Link, LoadSpec, LoadedObject, load};
 
 static OBJECT: &[u8] = include_bytes!("../objects/sockets_iter.o");
 
 /// Size of a block's head, before the first row.
-const HEAD: usize = 32;
+const HEAD_BYTES: usize = 32;
 /// Twice the amount that the kernel delivers at once (`bpf_iter`'s buffer in kernel/bpf/bpf_iter.c has eight pages).
-const READ: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 /// `struct pass`: ten words and the batch.
 const WORDS: usize = 10;
 const BATCH: usize = 4096;
@@ -21,7 +21,7 @@ const BATCH: usize = 4096;
 /// The loaded program. It can be used for any number of readings.
 #[derive(Debug)]
 pub struct TcpIterator {
-    loaded: Loaded,
+    loaded: LoadedObject,
     link: Link,
     parts: u32,
 }
@@ -38,7 +38,7 @@ impl TcpIterator {
             ("salt_add", &add.to_ne_bytes()),
             ("salt_times", &(times | 1).to_ne_bytes()),
         ];
-        let loaded = load(host, &Spec { object: OBJECT, programs: &["sockets_iter"], constants, entries: &[] })?;
+        let loaded = load(host, &LoadSpec { object: OBJECT, programs: &["sockets_iter"], constants, entries: &[] })?;
         let link = loaded.program("sockets_iter")?.attach()?;
         Ok(TcpIterator { loaded, link, parts })
     }
@@ -50,14 +50,14 @@ impl TcpIterator {
 
     /// Starts reading the sockets of the calling thread's namespace; the namespaces in `wanted` are ignored. Begin the
     /// next reading only when this one is finished: they share the program's memory.
-    pub fn read(&self, wanted: WantedSockets) -> Result<Iterating, BpfError> {
-        self.loaded.map("pass")?.put(&0u32.to_ne_bytes(), &pass(&wanted))?;
-        Ok(Iterating { rows: self.link.iterate()?, block: vec![0; HEAD + READ].into(), begun: false })
+    pub fn read(&self, wanted: WantedSockets) -> Result<IteratorReading, BpfError> {
+        self.loaded.map("pass")?.put(&0u32.to_ne_bytes(), &pass_bytes(&wanted))?;
+        Ok(IteratorReading { rows: self.link.iterate()?, block: vec![0; HEAD_BYTES + READ_BYTES].into(), begun: false })
     }
 }
 
 /// `struct pass` before its first call.
-fn pass(wanted: &WantedSockets) -> Vec<u8> {
+fn pass_bytes(wanted: &WantedSockets) -> Vec<u8> {
     let [sport, sport_mask, dport, dport_mask] = wanted.ports();
     let words: [u32; WORDS] = [wanted.states, wanted.families(), sport, sport_mask, dport, dport_mask, 0, 0, 0, 0];
     let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_ne_bytes()).collect();
@@ -67,17 +67,17 @@ fn pass(wanted: &WantedSockets) -> Vec<u8> {
 
 /// A reading in progress.
 #[derive(Debug)]
-pub struct Iterating {
+pub struct IteratorReading {
     rows: IterRows,
     /// The head that came with the first rows, followed by the latest data.
     block: Box<[u8]>,
     begun: bool,
 }
 
-impl Iterating {
+impl IteratorReading {
     // Reads the next data, after the head if that has been read already.
     fn fill(&mut self) -> Result<usize, SysError> {
-        let at = if self.begun { HEAD } else { 0 };
+        let at = if self.begun { HEAD_BYTES } else { 0 };
         let into = self.block.get_mut(at..).unwrap_or_default();
         let got = self.rows.read(into).map_err(|error| match error {
             BpfError::Io(error) => error,
@@ -88,7 +88,7 @@ impl Iterating {
     }
 }
 
-impl Blocks for Iterating {
+impl Blocks for IteratorReading {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         let filled = self.fill()?;
         Ok(if filled == 0 { None } else { self.block.get(..filled) })
@@ -114,12 +114,12 @@ mod tests {
             while let Some(block) = reading.next().unwrap() {
                 blocks += 1;
                 if head.is_empty() {
-                    head = block[..HEAD].to_vec();
+                    head = block[..HEAD_BYTES].to_vec();
                 }
-                assert_eq!(&block[..HEAD], head);
+                assert_eq!(&block[..HEAD_BYTES], head);
                 // A base and two addresses.
-                assert_eq!((block.len() - HEAD) % 32, 0);
-                rows += (block.len() - HEAD) / 32;
+                assert_eq!((block.len() - HEAD_BYTES) % 32, 0);
+                rows += (block.len() - HEAD_BYTES) / 32;
             }
             assert!(rows >= 1500 && blocks > 1, "{rows} rows in {blocks} blocks");
         }

@@ -4,16 +4,16 @@
 //! mapped here. A call walks a range of buckets, and the rows that it writes are one block. This crate does not know
 //! the layout of a row; the program and the reader of the blocks (`sockets::backends::bpf::rows`) do. Needs Linux 6.9
 //! (`may_goto`), BTF, CAP_BPF and CAP_PERFMON. Start reading at [`TcpWalk::read`].
-use sys::bpf::Mapped;
+use sys::bpf::MappedMemory;
 use sys::{Blocks, Errno, Host, SysError};
 
 use crate::portion::Portion;
-use crate::{BpfError, Loaded, Program, Spec, load};
+use crate::{BpfError, LoadSpec, LoadedObject, Program, load};
 
 static OBJECT: &[u8] = include_bytes!("../objects/sockets_walk.o");
 
 /// Size of the region's head, before the first row.
-const HEAD: usize = 32;
+const HEAD_BYTES: usize = 32;
 /// Number of buckets per call: few enough for a short RCU section in the kernel, enough to make the cost of a call
 /// negligible.
 const BUCKETS_A_CALL: u32 = 4096;
@@ -53,7 +53,7 @@ pub struct WantedSockets {
     /// Peer port; 0 matches any.
     pub dport: u16,
     /// Inode number of the namespace whose table is walked; `None` is the calling thread's. Requires a walk that was
-    /// loaded with [`Reach::AllNetns`].
+    /// loaded with [`WalkCapabilities::AllNetns`].
     pub netns: Option<u32>,
     /// True for the sockets of every namespace in that table, false for those of the one namespace.
     pub all: bool,
@@ -78,7 +78,7 @@ impl WantedSockets {
 
 /// The capabilities of a loaded walk: fewer are verified faster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reach {
+pub enum WalkCapabilities {
     /// Connections of the current namespace.
     Connections,
     /// Connections and listeners of the current namespace.
@@ -90,29 +90,29 @@ pub enum Reach {
 /// The loaded programs and their memory. They can be used for any number of readings.
 #[derive(Debug)]
 pub struct TcpWalk {
-    loaded: Loaded,
-    region: Mapped,
+    loaded: LoadedObject,
+    region: MappedMemory,
     parts: u32,
-    reach: Reach,
+    reach: WalkCapabilities,
 }
 
 impl TcpWalk {
     /// Loads the programs so that they write these parts of a row (`enum` in the program). Costs some milliseconds.
     ///
     /// `secret` obscures values that would otherwise be kernel addresses.
-    pub fn load(host: &Host, reach: Reach, parts: u32, secret: [u64; 2]) -> Result<TcpWalk, BpfError> {
+    pub fn load(host: &Host, reach: WalkCapabilities, parts: u32, secret: [u64; 2]) -> Result<TcpWalk, BpfError> {
         let programs: &[&str] = match reach {
-            Reach::Connections => &["walk_ehash"],
-            Reach::Own => &["walk_ehash", "walk_listeners"],
-            Reach::AllNetns => &["walk_ehash", "walk_listeners", "list_namespaces"],
+            WalkCapabilities::Connections => &["walk_ehash"],
+            WalkCapabilities::Own => &["walk_ehash", "walk_listeners"],
+            WalkCapabilities::AllNetns => &["walk_ehash", "walk_listeners", "list_namespaces"],
         };
-        let loaded = load_programs(host, programs, parts, reach == Reach::AllNetns, secret)?;
-        let region = loaded.map("out")?.mapped()?;
+        let loaded = load_programs(host, programs, parts, reach == WalkCapabilities::AllNetns, secret)?;
+        let region = loaded.map("out")?.map_memory()?;
         Ok(TcpWalk { loaded, region, parts, reach })
     }
 
     /// True if this walk can do everything that a walk loaded with these arguments could.
-    pub fn covers(&self, reach: Reach, parts: u32) -> bool {
+    pub fn covers(&self, reach: WalkCapabilities, parts: u32) -> bool {
         self.reach >= reach && self.parts & parts == parts
     }
 
@@ -121,12 +121,12 @@ impl TcpWalk {
     /// A chain that does not fit into the region is read in portions, each in a separate pass; its rows are handed out
     /// only when all of them are complete. The blocks end with an error if the namespace no longer exists (ESRCH) or
     /// if a chain keeps changing (EAGAIN): then all rows of the chains before it have been handed out, and no others.
-    pub fn read(&self, table: TcpTable, wanted: WantedSockets) -> Result<Walking<'_>, BpfError> {
+    pub fn read(&self, table: TcpTable, wanted: WantedSockets) -> Result<SocketReading<'_>, BpfError> {
         let program = self.loaded.program(match table {
             TcpTable::Connections => "walk_ehash",
             TcpTable::Listeners => "walk_listeners",
         })?;
-        Ok(Walking {
+        Ok(SocketReading {
             region: &self.region,
             program,
             wanted,
@@ -139,9 +139,10 @@ impl TcpWalk {
         })
     }
 
-    /// Works like [`namespaces`], without loading a program. Requires a walk that was loaded with [`Reach::AllNetns`].
+    /// Works like [`namespaces`], without loading a program. Requires a walk that was loaded with
+    /// [`WalkCapabilities::AllNetns`].
     pub fn namespaces(&self, host: &Host) -> Result<Vec<Namespace>, BpfError> {
-        recorded(host, |into| list(&self.loaded, &self.region, into))
+        record_or_replay(host, |into| list(&self.loaded, &self.region, into))
     }
 
     /// The number of buckets of a table, and whether the namespace has a table of its own; reads no rows.
@@ -159,7 +160,7 @@ fn load_programs(
     parts: u32,
     by_number: bool,
     secret: [u64; 2],
-) -> Result<Loaded, BpfError> {
+) -> Result<LoadedObject, BpfError> {
     let [add, times] = secret;
     let constants: &[(&str, &[u8])] = &[
         ("parts", &parts.to_ne_bytes()),
@@ -167,13 +168,13 @@ fn load_programs(
         ("salt_add", &add.to_ne_bytes()),
         ("salt_times", &(times | 1).to_ne_bytes()),
     ];
-    load(host, &Spec { object: OBJECT, programs, constants, entries: &[] })
+    load(host, &LoadSpec { object: OBJECT, programs, constants, entries: &[] })
 }
 
 /// A reading in progress.
 #[derive(Debug)]
-pub struct Walking<'w> {
-    region: &'w Mapped,
+pub struct SocketReading<'w> {
+    region: &'w MappedMemory,
     program: &'w Program,
     wanted: WantedSockets,
     next: u32,
@@ -186,9 +187,9 @@ pub struct Walking<'w> {
     handed: Vec<u8>,
 }
 
-impl Walking<'_> {
+impl SocketReading<'_> {
     /// The number of times that a chain was read again because it had changed.
-    pub fn restarts(&self) -> u64 {
+    pub fn restart_count(&self) -> u64 {
         self.restarts
     }
 
@@ -199,8 +200,8 @@ impl Walking<'_> {
         self.restarts += u64::from(context.get(Context::RESTARTS));
         self.buckets = context.get(Context::BUCKETS);
         match status {
-            NO_TABLE => return Err(failed(Errno::NOENT)),
-            NO_NETNS => return Err(failed(Errno::SRCH)),
+            NO_TABLE => return Err(walk_error(Errno::NOENT)),
+            NO_NETNS => return Err(walk_error(Errno::SRCH)),
             FULL if next <= self.next => {
                 self.chain = self.by_portions(self.next)?;
                 (self.next, self.contended) = (self.next.saturating_add(1), 0);
@@ -210,7 +211,7 @@ impl Walking<'_> {
             _ if next <= self.next => {
                 self.contended += 1;
                 if self.contended > CONTENDED_MAX {
-                    return Err(failed(Errno::AGAIN));
+                    return Err(walk_error(Errno::AGAIN));
                 }
             }
             _ => self.contended = 0,
@@ -224,23 +225,23 @@ impl Walking<'_> {
     fn run(&self, start: u32, buckets: u32, portion: Portion) -> Result<Context, SysError> {
         let mut context = Context::new(&self.wanted, start, start.saturating_add(buckets));
         context.take_only(portion);
-        self.program.run(&mut context.0).map_err(|error| failed(error.errno().unwrap_or(Errno::INVAL)))?;
+        self.program.run(&mut context.0).map_err(|error| walk_error(error.errno().unwrap_or(Errno::INVAL)))?;
         Ok(context)
     }
 
     /// All rows of one chain. Costs about one pass over the chain for each full region of rows.
     fn by_portions(&mut self, bucket: u32) -> Result<Vec<Vec<u8>>, SysError> {
-        let mut portions: Vec<Portion> = Portion::ALL.halves().map_err(failed)?.into();
+        let mut portions: Vec<Portion> = Portion::ALL.split().map_err(walk_error)?.into();
         let (mut blocks, mut contended) = (Vec::new(), 0);
         while let Some(portion) = portions.pop() {
             let context = self.run(bucket, 1, portion)?;
             self.restarts += u64::from(context.get(Context::RESTARTS));
             let ended = context.get(Context::NEXT) > bucket;
             match context.get(Context::STATUS) {
-                NO_NETNS => return Err(failed(Errno::SRCH)),
-                FULL if !ended => portions.extend(portion.halves().map_err(failed)?),
+                NO_NETNS => return Err(walk_error(Errno::SRCH)),
+                FULL if !ended => portions.extend(portion.split().map_err(walk_error)?),
                 _ if ended => blocks.extend(self.rows_until(context.get(Context::OFF) as usize).map(<[u8]>::to_vec)),
-                _ if contended >= CONTENDED_MAX => return Err(failed(Errno::AGAIN)),
+                _ if contended >= CONTENDED_MAX => return Err(walk_error(Errno::AGAIN)),
                 _ => {
                     contended += 1;
                     portions.push(portion);
@@ -252,15 +253,15 @@ impl Walking<'_> {
 
     /// The contents of the region, if it contains rows.
     fn rows_until(&self, filled: usize) -> Option<&[u8]> {
-        self.region.bytes().get(..filled).filter(|_| filled > HEAD)
+        self.region.bytes().get(..filled).filter(|_| filled > HEAD_BYTES)
     }
 }
 
-fn failed(errno: Errno) -> SysError {
+fn walk_error(errno: Errno) -> SysError {
     SysError::new("bpf_prog_run", "the walk of the TCP table", errno)
 }
 
-impl Blocks for Walking<'_> {
+impl Blocks for SocketReading<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         loop {
             if let Some(block) = self.chain.pop() {
@@ -271,7 +272,7 @@ impl Blocks for Walking<'_> {
                 return Ok(None);
             }
             let filled = self.call()?;
-            if filled > HEAD {
+            if filled > HEAD_BYTES {
                 return Ok(self.rows_until(filled));
             }
         }
@@ -294,7 +295,7 @@ impl Context {
     fn new(wanted: &WantedSockets, start: u32, end: u32) -> Context {
         let ([sport, sport_mask, dport, dport_mask], families) = (wanted.ports(), wanted.families());
         let (netns, all) = (wanted.netns.unwrap_or(0), u32::from(wanted.all));
-        let (states, off) = (wanted.states, HEAD as u32);
+        let (states, off) = (wanted.states, HEAD_BYTES as u32);
         let fields = [start, end, netns, all, states, families, sport, sport_mask, dport, dport_mask, off];
         let mut bytes = [0; Context::BYTES];
         for (place, field) in bytes.chunks_exact_mut(4).zip(fields) {
@@ -326,14 +327,17 @@ pub struct Namespace {
 /// Every network namespace of the kernel, including those without a name, process or open file: some are kept alive by
 /// a socket alone. Goes through the recording. Loads a program for this one call: some milliseconds.
 pub fn namespaces(host: &Host, secret: [u64; 2]) -> Result<Vec<Namespace>, BpfError> {
-    recorded(host, |into| {
+    record_or_replay(host, |into| {
         let loaded = load_programs(host, &["list_namespaces"], 0, false, secret)?;
-        let region = loaded.map("out")?.mapped()?;
+        let region = loaded.map("out")?.map_memory()?;
         list(&loaded, &region, into)
     })
 }
 
-fn recorded(host: &Host, read: impl FnOnce(&mut Vec<u8>) -> Result<(), BpfError>) -> Result<Vec<Namespace>, BpfError> {
+fn record_or_replay(
+    host: &Host,
+    read: impl FnOnce(&mut Vec<u8>) -> Result<(), BpfError>,
+) -> Result<Vec<Namespace>, BpfError> {
     let mut bytes = Vec::new();
     let mut refused = None;
     let read = host.bytes("bpf/namespaces", "", &mut bytes, |bytes| {
@@ -350,7 +354,7 @@ fn recorded(host: &Host, read: impl FnOnce(&mut Vec<u8>) -> Result<(), BpfError>
     }
 }
 
-fn list(loaded: &Loaded, region: &Mapped, into: &mut Vec<u8>) -> Result<(), BpfError> {
+fn list(loaded: &LoadedObject, region: &MappedMemory, into: &mut Vec<u8>) -> Result<(), BpfError> {
     let program = loaded.program("list_namespaces")?;
     let failed = |errno| BpfError::Io(SysError::new("bpf_prog_run", "the list of network namespaces", errno));
     let mut portions = vec![Portion::ALL];
@@ -359,11 +363,11 @@ fn list(loaded: &Loaded, region: &Mapped, into: &mut Vec<u8>) -> Result<(), BpfE
         context.take_only(portion);
         program.run(&mut context.0)?;
         match context.get(Context::STATUS) {
-            0 => {
-                into.extend_from_slice(region.bytes().get(HEAD..context.get(Context::OFF) as usize).unwrap_or_default())
-            }
+            0 => into.extend_from_slice(
+                region.bytes().get(HEAD_BYTES..context.get(Context::OFF) as usize).unwrap_or_default(),
+            ),
             // More than about 16,000 at once.
-            FULL => portions.extend(portion.halves().map_err(failed)?),
+            FULL => portions.extend(portion.split().map_err(failed)?),
             // A list that never ends: an error is better than a part of it.
             _ => return Err(failed(Errno::AGAIN)),
         }
@@ -403,10 +407,10 @@ mod tests {
     fn root_the_same_by_a_walk_that_is_loaded() {
         testkit::require_root!();
         let host = Host::live();
-        let walk = TcpWalk::load(&host, Reach::AllNetns, 0, [7, 9]).unwrap();
+        let walk = TcpWalk::load(&host, WalkCapabilities::AllNetns, 0, [7, 9]).unwrap();
         let own = sys::netns::current_inode().unwrap();
         assert!(walk.namespaces(&host).unwrap().iter().any(|ns| u64::from(ns.netns_id) == own));
-        let less = TcpWalk::load(&host, Reach::Own, 0, [7, 9]).unwrap();
+        let less = TcpWalk::load(&host, WalkCapabilities::Own, 0, [7, 9]).unwrap();
         assert!(less.namespaces(&host).is_err());
     }
 
@@ -415,17 +419,17 @@ mod tests {
     fn root_portions_of_the_list_are_the_list() {
         testkit::require_root!();
         let labs: Vec<_> = (0..4).map(|_| testkit::netns::Lab::new("portions")).collect();
-        let walk = TcpWalk::load(&Host::live(), Reach::AllNetns, 0, [7, 9]).unwrap();
+        let walk = TcpWalk::load(&Host::live(), WalkCapabilities::AllNetns, 0, [7, 9]).unwrap();
         let program = walk.loaded.program("list_namespaces").unwrap();
         let mut found = Vec::new();
-        for portion in Portion::ALL.halves().unwrap().iter().flat_map(|half| half.halves().unwrap()) {
+        for portion in Portion::ALL.split().unwrap().iter().flat_map(|half| half.split().unwrap()) {
             let mut context = Context::new(&WantedSockets::ALL, 0, 0);
             context.take_only(portion);
             program.run(&mut context.0).unwrap();
-            found.extend(parse(&walk.region.bytes()[HEAD..context.get(Context::OFF) as usize]));
+            found.extend(parse(&walk.region.bytes()[HEAD_BYTES..context.get(Context::OFF) as usize]));
         }
         for lab in &labs {
-            let inode = lab.inside(|| sys::netns::current_inode().unwrap());
+            let inode = lab.run_inside(|| sys::netns::current_inode().unwrap());
             assert_eq!(found.iter().filter(|found| u64::from(found.netns_id) == inode).count(), 1, "{found:?}");
         }
     }
@@ -439,7 +443,7 @@ mod tests {
     #[test]
     fn root_a_table_has_buckets() {
         testkit::require_root!();
-        let walk = TcpWalk::load(&Host::live(), Reach::AllNetns, 0, [7, 9]).unwrap();
+        let walk = TcpWalk::load(&Host::live(), WalkCapabilities::AllNetns, 0, [7, 9]).unwrap();
         let (buckets, own) = walk.size(TcpTable::Connections, WantedSockets::ALL).unwrap();
         assert!(buckets.is_power_of_two() && !own);
         let gone = WantedSockets { netns: Some(1), ..WantedSockets::ALL };

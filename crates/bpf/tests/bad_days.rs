@@ -3,7 +3,7 @@
 //! A test that needs a process of its own starts this binary again for one of the `child_…` functions below.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use bpf::{Ability, Spec, load, probe};
+use bpf::{Ability, LoadSpec, load, probe};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -36,7 +36,7 @@ fn said(function: &str, limits: &[Limit]) -> String {
 #[test]
 fn child_loads() {
     if is_child() {
-        let spec = Spec { object: OBJECT, programs: &["tasks"], constants: &[], entries: &[] };
+        let spec = LoadSpec { object: OBJECT, programs: &["tasks"], constants: &[], entries: &[] };
         match load(&Host::live(), &spec) {
             Ok(_) => println!("said: loaded"),
             Err(error) => println!("said: {} {error}", error.is_unavailable()),
@@ -57,7 +57,7 @@ fn child_probes() {
 #[test]
 fn child_holds_programs() {
     if is_child() {
-        let spec = Spec { object: OBJECT, programs: &["tasks", "changed", "fill"], constants: &[], entries: &[] };
+        let spec = LoadSpec { object: OBJECT, programs: &["tasks", "changed", "fill"], constants: &[], entries: &[] };
         let loaded = load(&Host::live(), &spec).unwrap();
         let _links = ["tasks", "changed"].map(|name| loaded.program(name).unwrap().attach().unwrap());
         println!("said: ready");
@@ -96,7 +96,7 @@ fn root_this_kernel_has_all_or_says_since_when() {
     assert_eq!(all.iter().map(|probe| probe.ability).collect::<Vec<_>>(), Ability::ALL);
     for probe in all.iter().filter(|probe| probe.error.is_some()) {
         let error = probe.error.as_ref().unwrap();
-        assert!(sys::Kernel::running().version() < (6, 9), "{}: {error}", probe.ability.name());
+        assert!(sys::Kernel::read_running().version() < (6, 9), "{}: {error}", probe.ability.name());
     }
 }
 

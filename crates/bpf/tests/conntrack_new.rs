@@ -12,7 +12,7 @@ const EVENT: usize = 48;
 fn open(ring_bytes: u32) -> Option<NewEntries> {
     match NewEntries::open(&Host::live(), ring_bytes) {
         Ok(program) => Some(program),
-        Err(error @ BpfError::Missing { .. }) if sys::Kernel::running().version() < (6, 4) => {
+        Err(error @ BpfError::Missing { .. }) if sys::Kernel::read_running().version() < (6, 4) => {
             eprintln!("skipped: {error}");
             None
         }
@@ -23,7 +23,7 @@ fn open(ring_bytes: u32) -> Option<NewEntries> {
 #[test]
 fn root_each_new_entry_once_and_the_rest_counted() {
     testkit::require_root!();
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("bpfnew");
     lab.use_conntrack();
     let _inside = lab.enter();
@@ -31,20 +31,20 @@ fn root_each_new_entry_once_and_the_rest_counted() {
     let mut events = Vec::new();
     lab.new_udp_flows(0, 200);
     assert!(program.take(&mut events).unwrap());
-    assert_eq!((events.len() / EVENT, program.lost().unwrap()), (200, 0));
+    assert_eq!((events.len() / EVENT, program.lost_events().unwrap()), (200, 0));
     events.clear();
     assert!(!program.take(&mut events).unwrap());
     // 16 KiB hold 292 records of 56 bytes.
     lab.new_udp_flows(1_000, 700);
     program.take(&mut events).unwrap();
-    let (told, lost) = (events.len() / EVENT, program.lost().unwrap());
+    let (told, lost) = (events.len() / EVENT, program.lost_events().unwrap());
     assert_eq!((told as u64 + lost, told), (700, 292));
 }
 
 #[test]
 fn root_a_place_belongs_to_one_and_is_free_again() {
     testkit::require_root!();
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("bpfplaces");
     lab.use_conntrack();
     let _inside = lab.enter();

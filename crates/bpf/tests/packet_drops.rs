@@ -23,7 +23,7 @@ fn key(bytes: &[u8; DROP_KEY_BYTES]) -> Key {
 fn counts(program: &PacketDrops) -> Vec<(Key, u64)> {
     let no_socket = program.reasons().number("NO_SOCKET").unwrap();
     let mut all = Vec::new();
-    program.each(|bytes, packets, _| all.push((key(bytes), packets))).unwrap();
+    program.for_each(|bytes, packets, _| all.push((key(bytes), packets))).unwrap();
     all.retain(|(key, _)| key.reason == no_socket);
     all
 }
@@ -44,7 +44,7 @@ fn open(netns: Option<u32>, room: DropRoom) -> Option<PacketDrops> {
 }
 
 fn inode(lab: &Lab) -> u32 {
-    let link = lab.inside(|| std::fs::read_link("/proc/thread-self/ns/net")).unwrap();
+    let link = lab.run_inside(|| std::fs::read_link("/proc/thread-self/ns/net")).unwrap();
     link.to_str().unwrap().trim_start_matches("net:[").trim_end_matches(']').parse().unwrap()
 }
 
@@ -54,7 +54,7 @@ fn root_what_finds_no_room_is_counted_by_reason_and_place() {
     let lab = Lab::new("droproom");
     let room = DropRoom { own: 2, guests: 1, merged: 64 };
     let Some(program) = open(Some(inode(&lab)), room) else { return };
-    lab.inside(knock);
+    lab.run_inside(knock);
     let found = counts(&program);
     let sum = |is_merged| found.iter().filter(|(key, _)| key.is_merged == is_merged).map(|(_, n)| n).sum::<u64>();
     // Two datagrams, two SYNs, and no reply to a RST: exact to the packet, wherever they are counted.
@@ -70,7 +70,7 @@ fn root_without_any_room_packets_are_lost_and_counted() {
     testkit::require_root!();
     let lab = Lab::new("droplost");
     let Some(program) = open(Some(inode(&lab)), DropRoom { own: 1, guests: 1, merged: 1 }) else { return };
-    lab.inside(knock);
+    lab.run_inside(knock);
     let (found, losses) = (counts(&program), program.losses().unwrap());
     let counted: u64 = found.iter().map(|(_, packets)| packets).sum();
     assert!(losses.lost > 0 && counted + losses.lost >= 4, "{found:?} {losses:?}");
@@ -92,10 +92,10 @@ fn root_namespaces_of_users_take_no_room_of_others() {
                   print(os.readlink('/proc/self/ns/net')[5:-1])";
     let made = lab.command("unshare").args(["-U", "-r", "-n", "python3", "-c", script]).output().unwrap();
     if String::from_utf8_lossy(&made.stderr).contains("unshare failed: Operation not permitted") {
-        return testkit::loud("skipped: a user may make no namespace here (a chroot?)");
+        return testkit::print_loud("skipped: a user may make no namespace here (a chroot?)");
     }
     let guest: u32 = String::from_utf8_lossy(&made.stdout).trim().parse().unwrap();
-    lab.inside(knock);
+    lab.run_inside(knock);
     let (found, own) = (counts(&program), inode(&lab));
     let keys = |netns: u32| found.iter().filter(|(key, _)| key.netns == netns && !key.is_merged).count();
     assert!(keys(own) == 4 && keys(guest) <= 1, "{own} {guest} {found:?}");

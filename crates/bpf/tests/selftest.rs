@@ -1,13 +1,13 @@
 //! The committed self-test object on the running kernel.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use bpf::{BpfError, Loaded, Spec, load};
+use bpf::{BpfError, LoadSpec, LoadedObject, load};
 use sys::Host;
 
 static OBJECT: &[u8] = include_bytes!("../objects/selftest.o");
 
-fn loaded(programs: &[&str], constants: &[(&str, &[u8])]) -> Result<Loaded, BpfError> {
-    load(&Host::live(), &Spec { object: OBJECT, programs, constants, entries: &[] })
+fn loaded(programs: &[&str], constants: &[(&str, &[u8])]) -> Result<LoadedObject, BpfError> {
+    load(&Host::live(), &LoadSpec { object: OBJECT, programs, constants, entries: &[] })
 }
 
 fn u32_at(bytes: &[u8], at: usize) -> u32 {
@@ -53,7 +53,7 @@ fn root_a_program_sees_its_caller() {
     assert_eq!(u32_at(&facts, 52), 0, "a constant that no kernel has");
     let comm = std::fs::read("/proc/thread-self/comm").unwrap();
     assert!(facts[56..].starts_with(comm.trim_ascii_end()));
-    let locks = sys::Kernel::running().version() >= (6, 2);
+    let locks = sys::Kernel::read_running().version() >= (6, 2);
     assert_eq!((u32_at(&facts, 72), u32_at(&facts, 76)), (u32::from(locks), 0), "functions of the kernel");
     assert_eq!(loaded.counter("runs").unwrap(), 15);
     assert_eq!(loaded.counter("begin").unwrap(), 44);
@@ -61,9 +61,9 @@ fn root_a_program_sees_its_caller() {
     assert!(matches!(loaded.counter("none"), Err(BpfError::NoSuch { kind: "variable", .. })));
     let seen = loaded.map("seen").unwrap();
     let mut rows = Vec::new();
-    seen.each(|key, value| rows.push((u32_at(key, 0), u64_at(value, 0)))).unwrap();
+    seen.for_each(|key, value| rows.push((u32_at(key, 0), u64_at(value, 0)))).unwrap();
     assert_eq!(rows, [(std::process::id(), 1)]);
-    assert_eq!(u64_at(loaded.map("out").unwrap().mapped().unwrap().bytes(), 32 + 24), 10);
+    assert_eq!(u64_at(loaded.map("out").unwrap().map_memory().unwrap().bytes(), 32 + 24), 10);
     assert!(loaded.map("events").is_err(), "only the maps that a loaded program uses are made");
     assert!(look.attach().is_err());
 }
@@ -101,7 +101,7 @@ fn root_a_ring_counts_what_it_loses() {
     fill(20, 1);
     assert_eq!(ring.consume(&mut |record| even.push(u64_at(record, 0))).unwrap(), 10);
     assert_eq!(even, (0..10).map(|n| n * 2).collect::<Vec<_>>(), "the odd ones were discarded");
-    assert_eq!(ring.waiting(), 0);
+    assert_eq!(ring.waiting_bytes(), 0);
 }
 
 #[test]
@@ -167,7 +167,7 @@ fn root_what_is_missing_is_named() {
 fn without_types_nothing_is_loaded() {
     let empty = tempfile::tempdir().unwrap();
     let host = Host::with_roots("/proc".into(), empty.path().into(), "/etc".into());
-    let spec = Spec { object: OBJECT, programs: &["look"], constants: &[], entries: &[] };
+    let spec = LoadSpec { object: OBJECT, programs: &["look"], constants: &[], entries: &[] };
     let error = load(&host, &spec).unwrap_err();
     assert!(error.to_string().ends_with("this kernel was built without CONFIG_DEBUG_INFO_BTF"), "{error}");
     assert!(error.is_unavailable());

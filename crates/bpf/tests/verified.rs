@@ -2,7 +2,7 @@
 //! place doubles the paths that it follows, and only a clock would show that otherwise.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use bpf::{KernelTypes, Spec, load_with};
+use bpf::{KernelTypes, LoadSpec, load_with};
 use sys::Host;
 
 /// Object, program, and the maximum number of processed instructions with every part of a row: twice the number on
@@ -38,7 +38,7 @@ fn root_programs_are_verified_in_few_steps() {
     for (object, name, most) in PROGRAMS {
         let path = format!("{}/objects/{object}.o", env!("CARGO_MANIFEST_DIR"));
         let object = std::fs::read(path).unwrap();
-        let spec = Spec { object: &object, programs: &[name], constants: &[], entries: &[] };
+        let spec = LoadSpec { object: &object, programs: &[name], constants: &[], entries: &[] };
         let steps = match load_with(&types, &spec) {
             Ok(loaded) => loaded.program(name).unwrap().verified_instructions().unwrap(),
             Err(error) => {

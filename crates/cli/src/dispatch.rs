@@ -5,7 +5,7 @@ use crate::flags::parser;
 use crate::hints;
 use crate::output;
 use runtime::exit::Exit;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use runtime::print;
 use std::ffi::OsString;
@@ -21,9 +21,9 @@ pub(crate) fn run_command(command: &'static Command, words: Vec<OsString>, comma
     let words = parser::without_numeric(words, command);
     let near = hints::near_subcommand(&words, command, commands);
     let Outcome { exit, messages } = outcome(command, words, commands);
-    messages.iter().for_each(|line| say(line));
+    messages.iter().for_each(|line| print_message(line));
     if let Some(near) = near.filter(|_| exit == Exit::Usage) {
-        say(&format!("did you mean the command: {near}"));
+        print_message(&format!("did you mean the command: {near}"));
     }
     exit
 }

@@ -42,7 +42,7 @@ const LENT_RIGHTS: &str = "started with more privileges than its caller has (set
 /// Runs the program with its arguments, starting with its own name; returns the exit code.
 pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     if sys::caps::has_more_than_its_caller() {
-        messages::say(LENT_RIGHTS);
+        messages::print_message(LENT_RIGHTS);
         return Exit::Failed as u8;
     }
     let called = args.next().unwrap_or_default();
@@ -88,7 +88,7 @@ fn run_log(words: Vec<OsString>, ship: &ShipRequest) -> bool {
     use commands::log;
     match parser::parse(&log::COMMAND, words, COMMANDS, |line| log::run_shipping(line, ship)) {
         Ok(outcome) => {
-            outcome.messages.iter().for_each(|message| messages::say(message));
+            outcome.messages.iter().for_each(|message| messages::print_message(message));
             outcome.exit == Exit::Ok
         }
         Err(_) => false,

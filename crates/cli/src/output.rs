@@ -11,7 +11,7 @@ use runtime::local_time::local_time;
 use runtime::stdout::Stdout;
 use runtime::width;
 use sinks::{Csv, FormatOptions, HomeText, HomeTextOptions, Json, LogTail, LogTailOptions, Out, TableWriter, Text};
-use sinks::{LocalClock, Room};
+use sinks::{LocalClock, TableRoom};
 use std::io::Write;
 use tables::Repeat;
 
@@ -55,9 +55,9 @@ fn sink_into(request: &Request, to: Box<dyn Write>) -> Box<dyn Sink> {
         format if format.is_aligned(request.color) => {
             let table = TableWriter::new(out, options).with_unusual(request.kept.unusual.clone());
             match format {
-                Format::Table if terminal => Box::new(table.within(room(request)).for_people(Some(CLOCK))),
+                Format::Table if terminal => Box::new(table.with_room(room(request)).for_people(Some(CLOCK))),
                 // A pipe that is coloured is not cut, unless it has a width.
-                _ => Box::new(table.within(room(request))),
+                _ => Box::new(table.with_room(room(request))),
             }
         }
         Format::Plain | Format::Table | Format::Tsv => Box::new(Text::new(out, options)),
@@ -83,10 +83,10 @@ fn log_tail(request: &Request, out: Out<Box<dyn Write>>, color: bool) -> LogTail
 const CLOCK: LocalClock = LocalClock { now_s: || sys::clock::wall().seconds, local: local_time };
 
 /// The width available to a table; `None` in a pipe, unless COLUMNS is set.
-fn room(request: &Request) -> Option<Room> {
-    let width = width::asked().or_else(width::of_terminal)?;
+fn room(request: &Request) -> Option<TableRoom> {
+    let width = width::requested_width().or_else(width::of_terminal)?;
     let KeptColumns { named, keeps, can_be_named, see_by, .. } = request.kept.clone();
-    Some(Room { width, named, keeps, can_be_named, see_by })
+    Some(TableRoom { width, named, keeps, can_be_named, see_by })
 }
 
 /// Prints the error in a command line, or the help that it requests.
@@ -107,7 +107,7 @@ fn colour_is_welcome() -> bool {
 }
 
 fn cpu_us() -> u64 {
-    let cost = sys::cost::so_far();
+    let cost = sys::cost::measure();
     cost.user_us + cost.system_us
 }
 

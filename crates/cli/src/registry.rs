@@ -119,11 +119,11 @@ mod tests {
     #[test]
     fn columns_that_a_narrow_terminal_keeps_are_columns() {
         for command in COMMANDS {
-            for table in command.tables.iter().filter(|table| !table.keeps().is_empty()) {
-                for kept in table.keeps() {
-                    assert!(table.named(kept).is_some(), "{}: {kept}", table.name());
+            for table in command.tables.iter().filter(|table| !table.kept_columns().is_empty()) {
+                for kept in table.kept_columns() {
+                    assert!(table.find_field(kept).is_some(), "{}: {kept}", table.name());
                     assert_eq!(
-                        table.keeps().iter().filter(|name| *name == kept).count(),
+                        table.kept_columns().iter().filter(|name| *name == kept).count(),
                         1,
                         "{}: {kept}",
                         table.name()
@@ -163,9 +163,10 @@ mod tests {
                 let columns: Vec<Column> =
                     fields.map(|field| Column { name: field.name.into(), kind: field.kind }).collect();
                 let cells: Vec<_> = columns.iter().map(|column| long_cell(column.kind)).collect();
-                let room = sinks::Room { width, keeps: table.keeps().to_vec(), ..sinks::Room::default() };
+                let room =
+                    sinks::TableRoom { width, keeps: table.kept_columns().to_vec(), ..sinks::TableRoom::default() };
                 let out = sinks::Out::new(Vec::new());
-                let mut sink = sinks::TableWriter::new(out, sinks::FormatOptions::default()).within(Some(room));
+                let mut sink = sinks::TableWriter::new(out, sinks::FormatOptions::default()).with_room(Some(room));
                 sink.begin(&Columns(columns), None).unwrap();
                 assert_eq!(sink.row(&cells).unwrap(), Next::More);
                 sink.end(&Accounting::default()).unwrap();

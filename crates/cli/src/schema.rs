@@ -56,7 +56,7 @@ fn table_markdown(table: Schema, page: &mut String) {
         let kind = kind_words(field.kind);
         let _ = writeln!(page, "| `{}` | {} | {kind} | {kernel} | {} |", field.name, shown_word(field.show), field.doc);
     }
-    page.push_str(&kept_words(table.keeps()));
+    page.push_str(&kept_words(table.kept_columns()));
 }
 
 /// A sentence about the columns of a table that stay on a narrow terminal.
@@ -94,6 +94,8 @@ fn kind_words(kind: Kind) -> String {
         Kind::Endpoint => "address:port ([address]:port for IPv6), or the address alone".into(),
         Kind::Words(&[]) => "list of words".into(),
         Kind::Words(words) => format!("list of any of {}", words.join(", ")),
-        Kind::Bytes | Kind::DurationUs | Kind::DurationMs | Kind::DurationS | Kind::BitsPerSecond => kind.unit().into(),
+        Kind::Bytes | Kind::DurationUs | Kind::DurationMs | Kind::DurationS | Kind::BitsPerSecond => {
+            kind.unit_name().into()
+        }
     }
 }

@@ -55,7 +55,7 @@ impl Drop for Listener {
 
 /// Number of sockets in the lab that listen to netfilter events.
 fn listeners(lab: &Lab) -> usize {
-    let table = lab.inside(|| std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap());
+    let table = lab.run_inside(|| std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap());
     let hears = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         words.get(1) == Some(&"12") && words.get(3).is_some_and(|groups| *groups != "00000000")
@@ -68,7 +68,7 @@ const LAST: [&str; 2] = ["[DESTROY]", "src=192.0.2.99"];
 
 /// Causes events while both listen: packets, commands, deletions.
 fn happen(lab: &Lab) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:5999").unwrap();
         let other = std::net::UdpSocket::bind("127.0.0.1:5998").unwrap();
         socket.send_to(b"netwren", "127.0.0.1:5998").unwrap();

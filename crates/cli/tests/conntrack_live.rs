@@ -32,7 +32,7 @@ fn root_a_large_table() {
     let lab = Lab::new("ctlarge");
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.set_conntrack("nf_conntrack_timestamp", "1");
-    lab.track(conntrack::mixed(6_000));
+    lab.track(conntrack::mixed_entries(6_000));
     for line in [
         "-L",
         "-L -o extended",
@@ -297,7 +297,7 @@ fn root_traffic_with_nat_counters_and_times() {
     let file = lab.dir().join("nat.nft");
     std::fs::write(&file, rules).unwrap();
     lab.output("nft", &["-f", file.to_str().unwrap()]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:5999").unwrap();
         for port in [5300, 5400, 5500] {
             // The port is closed, so an ICMP error comes back.
@@ -329,7 +329,7 @@ fn root_an_empty_table_and_a_large_one() {
     for line in ["-L", "-L -o xml", "-L -o save", "-C", "-D", "-F"] {
         same_in_each(&lab, BOTH, line);
     }
-    lab.track(conntrack::mixed(3_000));
+    lab.track(conntrack::mixed_entries(3_000));
     for line in ["-L -o extended,id", "-L -p tcp --state ESTABLISHED", "-L -s 10.0.0.2", "-L -q 203.0.113.3"] {
         same_in_each(&lab, BOTH, line);
     }
@@ -345,7 +345,7 @@ fn root_issue_10_a_table_that_is_resized_under_a_dump_fails() {
     const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
     let _knob = HostKnob::set(BUCKETS, "16384");
     let lab = Lab::new("ctresized");
-    lab.track(conntrack::mixed(6_000));
+    lab.track(conntrack::mixed_entries(6_000));
     for (before, line, buckets) in [(&[][..], "-L -o id", "65536"), (OLD, "-L", "32768")] {
         let mut child = ours(&lab, before, line).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut out = child.stdout.take().unwrap();

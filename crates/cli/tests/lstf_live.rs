@@ -73,7 +73,7 @@ impl Scene {
             looks += 1;
             // On a busy machine it may end without TIME_WAIT; its port is then free again.
             if !is_there && looks % 500 == 0 {
-                let again = lab.inside(|| TcpStream::connect("198.51.100.20:8086"));
+                let again = lab.run_inside(|| TcpStream::connect("198.51.100.20:8086"));
                 again.into_iter().for_each(|client| close((client, listener.accept().unwrap().0)));
             }
             is_there
@@ -82,7 +82,9 @@ impl Scene {
 
     /// Forces this port for the next clients.
     fn clients_use(&self, port: u16) {
-        self.lab.inside(|| std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", format!("{port} {port}"))).unwrap();
+        self.lab
+            .run_inside(|| std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", format!("{port} {port}")))
+            .unwrap();
     }
 
     fn serve(&mut self, bind: &str, to: &[&str]) {
@@ -97,14 +99,14 @@ impl Scene {
             return self.serve_addrs(addr, &[addr]);
         }
         let listener = self._listeners.iter().find(|l| l.local_addr().unwrap() == addr).unwrap();
-        let pair = self.lab.inside(|| (TcpStream::connect(addr).unwrap(), listener.accept().unwrap().0));
+        let pair = self.lab.run_inside(|| (TcpStream::connect(addr).unwrap(), listener.accept().unwrap().0));
         self.streams.push(pair);
     }
 
     fn serve_addrs(&mut self, bind: SocketAddr, to: &[SocketAddr]) {
-        let listener = self.lab.inside(|| TcpListener::bind(bind)).unwrap_or_else(|e| panic!("{bind}: {e}"));
+        let listener = self.lab.run_inside(|| TcpListener::bind(bind)).unwrap_or_else(|e| panic!("{bind}: {e}"));
         for addr in to {
-            let client = self.lab.inside(|| TcpStream::connect(addr)).unwrap_or_else(|e| panic!("{addr}: {e}"));
+            let client = self.lab.run_inside(|| TcpStream::connect(addr)).unwrap_or_else(|e| panic!("{addr}: {e}"));
             self.streams.push((client, listener.accept().unwrap().0));
         }
         self._listeners.push(listener);

@@ -22,7 +22,7 @@ fn internet(purpose: &str) -> Lab {
     lab.connect_link_local(1);
     lab.time_wait(2);
     lab.half_closed(2);
-    lab.unaccepted(2);
+    lab.make_unaccepted(2);
     lab.syn_sent();
     let long: IpAddr = "2001:db8:2:0:bbbb:cccc:dddd:eeee".parse().unwrap();
     let listener = lab.listen(SocketAddr::new(long, 0));
@@ -153,7 +153,7 @@ fn root_issue_10_a_path_that_imitates_rows_is_one_row() {
     let lab = Lab::new("netforged");
     lab.unix_abstract("victim", 0);
     let file = || std::fs::read_to_string("/proc/thread-self/net/unix").unwrap();
-    let line = lab.inside(file).lines().find(|line| line.ends_with("@victim")).unwrap().to_owned();
+    let line = lab.run_inside(file).lines().find(|line| line.ends_with("@victim")).unwrap().to_owned();
     let inode = line.split_ascii_whitespace().nth(6).unwrap().to_owned();
     lab.unix_abstract(&format!("x\n{}", line.replacen(": 00000002", ": 00000777", 1)), 0);
     for words in [&["-xan"][..], &["-xln"], &["-an"]] {
@@ -237,7 +237,7 @@ fn user_without_processes() -> u32 {
 
 /// One message for a user whose processes have no sockets, and another for a user with some.
 #[test]
-fn root_somebody_else_is_warned_in_netstats_words() {
+fn root_another_user_is_warned_in_netstats_words() {
     require_root!();
     require_tool!("netstat");
     require_tool!("setpriv");
@@ -273,8 +273,9 @@ fn root_continuous_lists_again_until_interrupted() {
     require_root!();
     let lab = Lab::new("netcont");
     lab.listen_tcp(1);
-    let mut child = lab
-        .inside(|| Command::new(program::netwren()).args(["netstat", "-tlnc"]).stdout(Stdio::piped()).spawn().unwrap());
+    let mut child = lab.run_inside(|| {
+        Command::new(program::netwren()).args(["netstat", "-tlnc"]).stdout(Stdio::piped()).spawn().unwrap()
+    });
     let lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let headings = lines.map_while(Result::ok).filter(|line| line.starts_with("Active ")).take(2).count();
     Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
@@ -312,7 +313,7 @@ fn numbered(file: &str, zero: bool) -> String {
 }
 
 #[test]
-fn root_counters_are_said_in_netstats_words() {
+fn root_counters_are_printed_in_netstats_words() {
     require_root!();
     require_tool!("netstat");
     require_tool!("unshare");
@@ -430,7 +431,7 @@ fn root_a_closed_pipe_is_success() {
 
 /// A full disk is reported.
 #[test]
-fn root_a_full_disk_is_said() {
+fn root_a_full_disk_is_reported() {
     require_root!();
     let lab = Lab::new("netfull");
     let full = std::fs::File::create("/dev/full").unwrap();

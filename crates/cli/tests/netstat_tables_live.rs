@@ -148,7 +148,7 @@ fn root_groups_are_netstats() {
     let lab = interfaces("nstgr");
     lab.connect_v4(1);
     lab.listen_tcp(1);
-    let sockets: Vec<UdpSocket> = lab.inside(|| {
+    let sockets: Vec<UdpSocket> = lab.run_inside(|| {
         let four = UdpSocket::bind("0.0.0.0:0").unwrap();
         four.join_multicast_v4(&Ipv4Addr::new(239, 1, 2, 3), &Ipv4Addr::new(192, 0, 2, 1)).unwrap();
         let again = UdpSocket::bind("0.0.0.0:0").unwrap();
@@ -175,7 +175,7 @@ fn root_tables_again_and_again() {
     require_root!();
     let lab = Lab::new("nstco");
     for (words, heading) in [("-inc", "Iface "), ("-rnc", "Destination "), ("-gnc", "Interface ")] {
-        let mut child = lab.inside(|| {
+        let mut child = lab.run_inside(|| {
             Command::new(program::netwren()).args(["netstat", words]).stdout(Stdio::piped()).spawn().unwrap()
         });
         let lines = BufReader::new(child.stdout.take().unwrap()).lines();

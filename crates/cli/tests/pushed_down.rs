@@ -5,7 +5,7 @@
 
 use engine::{Predicate, filter};
 use record::rows::{Socket, Sockets};
-use record::{Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Proto, Push, Schema, Source, State, Value};
+use record::{Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Proto, PushOutcome, Schema, Source, State, Value};
 use sockets::{BackendCache, Options, SocketSource, Via};
 use sys::Host;
 use testkit::netns::Lab;
@@ -173,7 +173,8 @@ impl Reader<'_> {
     /// The rows of a filter, tested here only for conditions that the source did not promise to test.
     fn as_offered(&self, filter: &[Expr]) -> Vec<Seen> {
         let pushed = self.source().prepare(&demand(filter)).offer().pushed;
-        let left = filter.iter().zip(pushed).filter(|(_, push)| *push != Push::Exact).map(|(part, _)| part.clone());
+        let left =
+            filter.iter().zip(pushed).filter(|(_, push)| *push != PushOutcome::Exact).map(|(part, _)| part.clone());
         let test = Predicate::new(&left.collect::<Vec<_>>()).unwrap();
         self.rows(filter, &[test]).remove(0)
     }
@@ -183,7 +184,7 @@ impl Reader<'_> {
     #[track_caller]
     fn check(&self, everything: &str, texts: &[String]) -> usize {
         let parse = |text: &str| {
-            filter::conjuncts(Schema::of::<Sockets>(), text).unwrap_or_else(|error| panic!("{text}: {error}"))
+            filter::conjuncts(Schema::from_table::<Sockets>(), text).unwrap_or_else(|error| panic!("{text}: {error}"))
         };
         let filters: Vec<Vec<Expr>> = texts.iter().map(|text| parse(text)).collect();
         let tests: Vec<Predicate<Sockets>> = filters.iter().map(|filter| Predicate::new(filter).unwrap()).collect();
@@ -215,7 +216,7 @@ fn demand(filter: &[Expr]) -> Demand<Sockets> {
 fn furnish(lab: &Lab) {
     lab.nft(RULES);
     let _ = (lab.connect_v4(2), lab.connect_v6(2), lab.connect_mapped(2), lab.time_wait(2), lab.half_closed(2));
-    let _ = (lab.unaccepted(2), lab.syn_sent(), lab.connect_link_local(1), lab.listen_tcp(2), lab.udp_pair());
+    let _ = (lab.make_unaccepted(2), lab.syn_sent(), lab.connect_link_local(1), lab.listen_tcp(2), lab.udp_pair());
     let _ = (lab.mptcp_connection(), lab.udplite_sockets());
     lab.raw_sockets();
     lab.packet_sockets();
@@ -249,8 +250,8 @@ fn compare(lab: &Lab, via: Via, tables: &'static [Proto]) {
         })
         .collect();
     let ifaces = Ifaces(ifaces);
-    lab.inside(|| {
-        let lookups = Lookups::none().with(LookupId::Ifaces, &ifaces);
+    lab.run_inside(|| {
+        let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &ifaces);
         let reader = Reader { host: Host::live(), cache: BackendCache::new(), via, tables, lookups };
         let cgroup = cgroup_of(&reader.host).to_string();
         let conditions: Vec<String> = CONDITIONS.iter().map(|text| text.replace("CGROUP", &cgroup)).collect();
@@ -275,7 +276,7 @@ fn cgroup_of(host: &Host) -> u64 {
     let mut found = None;
     let mut demand = Demand::<Sockets>::new(&[], Vec::new());
     demand.add(record::field_index::<Sockets>("cgroup_id").unwrap());
-    let options = Options { via: Some(Via::Netlink), ..Options::only(Proto::Tcp, 0) };
+    let options = Options { via: Some(Via::Netlink), ..Options::for_table(Proto::Tcp, 0) };
     SocketSource::new(host, options)
         .run(&demand, &mut |row| {
             found = found.or(row.cgroup_id);

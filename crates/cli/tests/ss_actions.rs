@@ -171,7 +171,7 @@ impl Listening {
 
 /// Number of sockets inside that listen to destroy events (sock_diag is protocol 4; the fourth column has the groups).
 fn listeners(lab: &Lab) -> usize {
-    let table = lab.inside(|| std::fs::read_to_string(Path::new("/proc/thread-self/net/netlink")).unwrap());
+    let table = lab.run_inside(|| std::fs::read_to_string(Path::new("/proc/thread-self/net/netlink")).unwrap());
     let joined = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         words.get(1) == Some(&"4") && words.get(3).is_some_and(|groups| !groups.trim_start_matches('0').is_empty())

@@ -122,7 +122,7 @@ fn ours(rows: &[Socket<'_>], options: Options) -> String {
     let services = |_, _| None;
     let mut writer = Writer::new(options, &services, Vec::new());
     for row in rows {
-        writer.row(row, &Lookups::none()).unwrap();
+        writer.row(row, &Lookups::empty()).unwrap();
     }
     writer.finish().unwrap();
     String::from_utf8(writer.into_inner()).unwrap()

@@ -57,7 +57,7 @@ fn populate(lab: &Lab) {
     lab.connect_link_local(1);
     lab.time_wait(2);
     lab.half_closed(1);
-    lab.unaccepted(2);
+    lab.make_unaccepted(2);
     lab.syn_sent();
     lab.listen_tcp(2);
     lab.listen((Ipv4Addr::LOCALHOST, 80).into());
@@ -452,7 +452,7 @@ fn root_another_namespace() {
 
 /// The first line on stderr and the exit code for invalid command lines.
 #[test]
-fn mistakes_are_told_as_ss_tells_them() {
+fn mistakes_are_reported_as_ss_reports_them() {
     require_tool!("ss");
     for line in [
         "-y",
@@ -634,7 +634,7 @@ fn on_terminal(lab: &Lab, columns: usize, command: &[&str]) -> String {
     let mut screen = Screen::start(shell, 24, columns);
     screen.wait_end();
     let grid = screen.grid();
-    text(grid.received()).replace('\r', "")
+    text(grid.received_bytes()).replace('\r', "")
 }
 
 /// On a terminal the columns fill the width, and columns that do not fit are moved to the next line.

@@ -43,7 +43,7 @@ fn each_row(kernel: &str, name: &str, proto: Proto, each: &mut dyn FnMut(&Socket
 }
 
 fn printed(kernel: &str, names: &[&str], proto: Proto, options: Options) -> String {
-    let lookups = Lookups::none().with(LookupId::Ifaces, &Interfaces);
+    let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &Interfaces);
     let services = |_, _| None;
     let mut writer = Writer::new(options, &services, Vec::new());
     for name in names {
@@ -199,7 +199,7 @@ fn tls_dctcp_and_vegas() {
 
 /// A table that this kernel lacks is mentioned only if the user named it.
 #[test]
-fn missing_tables_are_told_to_who_asked() {
+fn missing_tables_are_reported_if_requested() {
     let run = |filter: &str| {
         let mut command = std::process::Command::new(testkit::program::netwren());
         let output = command.args(["sockets", "--no-owner", filter]).output().unwrap();

@@ -10,13 +10,13 @@ use sys::{Host, NetnsTarget, visit_each};
 
 /// Reads one namespace, given its inode, and returns whether to go on to the next. An error affects this namespace
 /// only.
-pub type Visit<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError> + 'v;
+pub type VisitNetns<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError> + 'v;
 
 /// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`, until it returns [`Next::Stop`].
 ///
 /// The accounting lists the namespaces that could not be entered or read. Fails with the first error if none could be
 /// read. Entering needs CAP_SYS_ADMIN.
-pub fn in_each(host: &Host, ways: &[NetnsTarget<'_>], visit: &mut Visit<'_>) -> Result<Accounting, SourceError> {
+pub fn in_each(host: &Host, ways: &[NetnsTarget<'_>], visit: &mut VisitNetns<'_>) -> Result<Accounting, SourceError> {
     in_each_for(host, ways, "", visit)
 }
 
@@ -25,22 +25,22 @@ pub fn in_each_for(
     host: &Host,
     ways: &[NetnsTarget<'_>],
     purpose: &str,
-    visit: &mut Visit<'_>,
+    visit: &mut VisitNetns<'_>,
 ) -> Result<Accounting, SourceError> {
     let mut many = MergedStats::default();
     let not_entered = visit_each(host, ways, purpose, &mut |way| {
         match visit(way.netns_id, &mut many.stats) {
             Ok(next) => {
-                many.succeeded();
+                many.add_success();
                 if next == Next::Stop {
                     return ControlFlow::Break(());
                 }
             }
-            Err(error) => many.failed(error),
+            Err(error) => many.add_failure(error),
         }
         ControlFlow::Continue(())
     });
-    many.gone(not_entered.gone);
+    many.add_vanished(not_entered.gone);
     not_entered.unreadable.into_iter().for_each(|why| many.not_entered(why.error.errno.is_denied(), why));
     many.finish()
 }

@@ -4,13 +4,13 @@
 //! namespace that owns the network namespace.
 use std::ops::ControlFlow;
 
-use netlink::{Answer, Conversation, DecodeError, DumpError, Query, Request};
+use netlink::{AnswerMessage, Conversation, DecodeError, DumpError, Query, Request};
 use record::Addr;
 use record::rows::{Conntrack, CtState, CtTuple, Expectation, ip_proto};
 use sys::{Errno, Host, Kernel};
 
 use crate::backends::netlink::ctnetlink::CtDecoder;
-use crate::backends::netlink::dump::{Dumped, dump_entries};
+use crate::backends::netlink::dump::{DumpResult, dump_entries};
 use crate::backends::netlink::expect::ExpectDecoder;
 use crate::kernel_filter::{KernelFilter, put_addr, put_tuple};
 use crate::table::{CtTable, NetnsRef};
@@ -49,7 +49,7 @@ pub struct Rewrite {
 /// The attributes of an entry that a request carries. `None` is not sent: a new entry gets the kernel's default, an
 /// existing one keeps its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Given<'g> {
+pub struct EntryAttrs<'g> {
     /// Original direction.
     pub orig: Option<CtTuple>,
     /// Reply direction.
@@ -80,7 +80,7 @@ pub struct Given<'g> {
     pub labels: Option<(&'g [u8], Option<&'g [u8]>)>,
 }
 
-impl Given<'_> {
+impl EntryAttrs<'_> {
     /// 2 (AF_INET) or 10 (AF_INET6), derived from the addresses; 0 without addresses.
     pub fn family(&self) -> u8 {
         let tuple = self.orig.or(self.reply);
@@ -184,7 +184,7 @@ impl Rewrite {
 
 /// The attributes of an expectation that a request carries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct GivenExpectation {
+pub struct ExpectationAttrs {
     /// Tuple of the expected connection.
     pub tuple: Option<CtTuple>,
     /// Mask: the bits of the tuple that must match.
@@ -207,8 +207,8 @@ pub struct Target {
 }
 
 impl Target {
-    fn given(&self) -> Given<'static> {
-        Given { orig: Some(self.tuple), zone: self.zone, id: self.id, ..Given::default() }
+    fn entry_attrs(&self) -> EntryAttrs<'static> {
+        EntryAttrs { orig: Some(self.tuple), zone: self.zone, id: self.id, ..EntryAttrs::default() }
     }
 }
 
@@ -227,7 +227,7 @@ impl<'h> Changes<'h> {
     }
 
     /// Creates an entry. Fails with EEXIST if the tuple is taken, with ENOMEM if the table is full.
-    pub fn create(&mut self, given: &Given<'_>) -> Result<(), DumpError> {
+    pub fn create(&mut self, given: &EntryAttrs<'_>) -> Result<(), DumpError> {
         self.change("a connection-tracking entry", msg::CT_NEW, CREATE | EXCL, given)
     }
 
@@ -236,10 +236,10 @@ impl<'h> Changes<'h> {
     /// The kernel compares the id only when it deletes an entry (`ctnetlink_new_conntrack` ignores it), so an extra
     /// request looks the entry up first. If another entry takes its place between the two requests, that entry is
     /// changed: the kernel has no request that does both.
-    pub fn update(&mut self, given: &Given<'_>) -> Result<(), DumpError> {
+    pub fn update(&mut self, given: &EntryAttrs<'_>) -> Result<(), DumpError> {
         const WHAT: &str = "a connection-tracking entry";
         if given.id.is_some() {
-            let key = Given { orig: given.orig, reply: given.reply, zone: given.zone, ..Given::default() };
+            let key = EntryAttrs { orig: given.orig, reply: given.reply, zone: given.zone, ..EntryAttrs::default() };
             let mut found = None;
             self.get(&key, |now| found = now.id)?;
             if found != given.id {
@@ -251,17 +251,23 @@ impl<'h> Changes<'h> {
 
     /// Deletes an entry. Fails with ENOENT if no entry has the tuple, or if the entry has another id.
     pub fn delete(&mut self, target: &Target) -> Result<(), DumpError> {
-        self.change("a connection-tracking entry", msg::CT_DELETE, 0, &target.given())
+        self.change("a connection-tracking entry", msg::CT_DELETE, 0, &target.entry_attrs())
     }
 
-    fn change(&mut self, what: &'static str, message: u16, flags: u16, given: &Given<'_>) -> Result<(), DumpError> {
-        self.ask(what, &entry_request(message, flags, given), |_| ControlFlow::Continue(()))
+    fn change(
+        &mut self,
+        what: &'static str,
+        message: u16,
+        flags: u16,
+        given: &EntryAttrs<'_>,
+    ) -> Result<(), DumpError> {
+        self.send_request(what, &entry_request(message, flags, given), |_| ControlFlow::Continue(()))
     }
 
     /// Passes the entry with a given tuple to `each`. Fails with ENOENT if no entry has the tuple.
-    pub fn get(&mut self, given: &Given<'_>, mut each: impl FnMut(&Conntrack<'_>)) -> Result<(), DumpError> {
-        let mut request = Request::one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET);
-        request.body(&[given.family(), 0, 0, 0]);
+    pub fn get(&mut self, given: &EntryAttrs<'_>, mut each: impl FnMut(&Conntrack<'_>)) -> Result<(), DumpError> {
+        let mut request = Request::for_one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET);
+        request.append(&[given.family(), 0, 0, 0]);
         given.put(&mut request);
         let mut decoder = CtDecoder::new(self.place.netns_id);
         self.ask_for("a connection-tracking entry", &request, |answer| decoder.decode(answer).map(|row| each(&row)))
@@ -272,7 +278,7 @@ impl<'h> Changes<'h> {
     /// This takes one request. Kernels before 5.3 cannot limit it to a family: there the entries are read and deleted
     /// one by one.
     pub fn flush(&mut self, family: u8) -> Result<(), DumpError> {
-        if family != 0 && Kernel::running().version() < FAMILY_COUNTS_SINCE {
+        if family != 0 && Kernel::read_running().version() < FAMILY_COUNTS_SINCE {
             return self.flush_each(family);
         }
         let version = if family == 0 { 0 } else { FAMILY_COUNTS };
@@ -286,17 +292,17 @@ impl<'h> Changes<'h> {
 
     // `head` holds the family and the version.
     fn flush_all(&mut self, kind: u16, table: CtTable, head: [u8; 2]) -> Result<(), DumpError> {
-        let mut request = Request::one(kind);
-        request.body(&[head[0], head[1], 0, 0]);
-        self.ask(table.what(), &request, |_| ControlFlow::Continue(()))
+        let mut request = Request::for_one(kind);
+        request.append(&[head[0], head[1], 0, 0]);
+        self.send_request(table.description(), &request, |_| ControlFlow::Continue(()))
     }
 
     // Deletes the entries of a family one by one, until a pass has read the whole table.
     fn flush_each(&mut self, family: u8) -> Result<(), DumpError> {
-        let what = CtTable::Conntrack.what();
+        let what = CtTable::Conntrack.description();
         for _ in 0..FLUSH_PASSES {
             let dumped = self.end_entries(family)?;
-            whole(what, dumped.first_error)?;
+            fail_if_malformed(what, dumped.first_error)?;
             if !dumped.end.interrupted {
                 return Ok(());
             }
@@ -305,33 +311,33 @@ impl<'h> Changes<'h> {
     }
 
     // Reads the entries of a family, then deletes them: deleting during the dump would shift the rest.
-    fn end_entries(&mut self, family: u8) -> Result<Dumped, DumpError> {
+    fn end_entries(&mut self, family: u8) -> Result<DumpResult, DumpError> {
         let (filter, mut found) = (KernelFilter::default().of_family(family), Vec::new());
         let dumped = dump_entries(self.host, self.place, CtTable::Conntrack, &filter, "", |row, _| {
             found.push(Target { tuple: row.orig, zone: row.zone, id: row.id });
             ControlFlow::Continue(())
         })?;
-        found.iter().try_for_each(|target| or_gone(self.delete(target)))?;
+        found.iter().try_for_each(|target| ignore_missing(self.delete(target)))?;
         Ok(dumped)
     }
 
     /// Creates an expectation. Fails with EOPNOTSUPP if its master has no helper.
-    pub fn create_expectation(&mut self, given: &GivenExpectation) -> Result<(), DumpError> {
+    pub fn create_expectation(&mut self, given: &ExpectationAttrs) -> Result<(), DumpError> {
         let request = expectation_request(msg::EXP_NEW, CREATE | EXCL, given);
-        self.ask("an expectation", &request, |_| ControlFlow::Continue(()))
+        self.send_request("an expectation", &request, |_| ControlFlow::Continue(()))
     }
 
     /// Deletes the expectation with a given tuple. A request without a tuple would delete all expectations.
     pub fn delete_expectation(&mut self, tuple: &CtTuple) -> Result<(), DumpError> {
-        let given = GivenExpectation { tuple: Some(*tuple), ..GivenExpectation::default() };
+        let given = ExpectationAttrs { tuple: Some(*tuple), ..ExpectationAttrs::default() };
         let request = expectation_request(msg::EXP_DELETE, 0, &given);
-        self.ask("an expectation", &request, |_| ControlFlow::Continue(()))
+        self.send_request("an expectation", &request, |_| ControlFlow::Continue(()))
     }
 
     /// Passes the expectation with a given tuple, or of a given master, to `each`.
     pub fn get_expectation(
         &mut self,
-        given: &GivenExpectation,
+        given: &ExpectationAttrs,
         mut each: impl FnMut(&Expectation<'_>),
     ) -> Result<(), DumpError> {
         let request = expectation_request(msg::EXP_GET, 0, given);
@@ -348,18 +354,18 @@ impl<'h> Changes<'h> {
         mut row: impl FnMut(&[u8]) -> Result<(), DecodeError>,
     ) -> Result<(), DumpError> {
         let mut wrong = None;
-        self.ask(what, request, |part| {
+        self.send_request(what, request, |part| {
             wrong = row(part.payload).err().or(wrong);
             ControlFlow::Continue(())
         })?;
-        whole(what, wrong)
+        fail_if_malformed(what, wrong)
     }
 
-    fn ask(
+    fn send_request(
         &mut self,
         what: &'static str,
         request: &Request,
-        each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
+        each: impl FnMut(&AnswerMessage<'_>) -> ControlFlow<()>,
     ) -> Result<(), DumpError> {
         // All requests share one name: a recording keeps the answers in their order.
         let key = format!("ctnetlink/change/{}", self.place.netns_id);
@@ -369,18 +375,18 @@ impl<'h> Changes<'h> {
     }
 }
 
-fn entry_request(message: u16, flags: u16, given: &Given<'_>) -> Request {
-    let mut request = Request::one_with(NFNL_SUBSYS_CTNETLINK << 8 | message, flags);
-    request.body(&[given.family(), 0, 0, 0]);
+fn entry_request(message: u16, flags: u16, given: &EntryAttrs<'_>) -> Request {
+    let mut request = Request::for_one_with_flags(NFNL_SUBSYS_CTNETLINK << 8 | message, flags);
+    request.append(&[given.family(), 0, 0, 0]);
     given.put(&mut request);
     request
 }
 
-fn expectation_request(message: u16, flags: u16, given: &GivenExpectation) -> Request {
-    let mut request = Request::one_with(NFNL_SUBSYS_CTNETLINK_EXP << 8 | message, flags);
+fn expectation_request(message: u16, flags: u16, given: &ExpectationAttrs) -> Request {
+    let mut request = Request::for_one_with_flags(NFNL_SUBSYS_CTNETLINK_EXP << 8 | message, flags);
     let tuples = [(expect::TUPLE, given.tuple), (expect::MASTER, given.master), (expect::MASK, given.mask)];
     let v4 = tuples.iter().find_map(|(_, tuple)| *tuple).is_none_or(|tuple| matches!(tuple.src, Addr::V4(_)));
-    request.body(&[if v4 { AF_INET } else { AF_INET6 }, 0, 0, 0]);
+    request.append(&[if v4 { AF_INET } else { AF_INET6 }, 0, 0, 0]);
     for (kind, tuple) in tuples {
         if let Some(tuple) = tuple {
             put_tuple(&mut request, kind, &tuple);
@@ -393,14 +399,14 @@ fn expectation_request(message: u16, flags: u16, given: &GivenExpectation) -> Re
 }
 
 // An entry that has expired by now needs no deletion.
-fn or_gone(ended: Result<(), DumpError>) -> Result<(), DumpError> {
+fn ignore_missing(ended: Result<(), DumpError>) -> Result<(), DumpError> {
     match ended {
         Err(error) if error.errno() == Some(Errno::NOENT) => Ok(()),
         ended => ended,
     }
 }
 
-fn whole(what: &'static str, wrong: Option<DecodeError>) -> Result<(), DumpError> {
+fn fail_if_malformed(what: &'static str, wrong: Option<DecodeError>) -> Result<(), DumpError> {
     Err(match wrong {
         None => return Ok(()),
         Some(DecodeError::Attr { attr, claims, has }) => DumpError::Malformed { what, attr: Some(attr), claims, has },
@@ -422,16 +428,16 @@ mod tests {
 
     #[test]
     fn what_is_not_given_is_not_sent() {
-        let mut request = Request::one(0x100);
-        request.body(&[2, 0, 0, 0]);
-        Given { mark: Some(1), ..Given::default() }.put(&mut request);
+        let mut request = Request::for_one(0x100);
+        request.append(&[2, 0, 0, 0]);
+        EntryAttrs { mark: Some(1), ..EntryAttrs::default() }.put(&mut request);
         assert_eq!(kinds(&request), [cta::MARK]);
     }
 
     #[test]
     fn everything_has_its_place() {
         let tuple = CtTuple { proto: ip_proto::TCP, ..CtTuple::EMPTY };
-        let given = Given {
+        let given = EntryAttrs {
             orig: Some(tuple),
             reply: Some(tuple),
             status: Some(2),
@@ -441,10 +447,10 @@ mod tests {
             snat: Rewrite { addr: Some(Addr::ANY4), port: Some(1) },
             zone: Some(4),
             labels: Some((&[1, 0, 0, 0], Some(&[1, 0, 0, 0]))),
-            ..Given::default()
+            ..EntryAttrs::default()
         };
-        let mut request = Request::one(0x100);
-        request.body(&[given.family(), 0, 0, 0]);
+        let mut request = Request::for_one(0x100);
+        request.append(&[given.family(), 0, 0, 0]);
         given.put(&mut request);
         let expected = [
             cta::TUPLE_ORIG,
@@ -468,7 +474,7 @@ mod tests {
         let first = Target { tuple, zone: Some(3), id: Some(0xdead_beef) };
         let second = Target { tuple: CtTuple { src_part: 40_001, ..tuple }, ..first };
         let bytes = |target: &Target| {
-            let request = entry_request(msg::CT_DELETE, 0, &target.given());
+            let request = entry_request(msg::CT_DELETE, 0, &target.entry_attrs());
             assert_eq!(kinds(&request), [cta::TUPLE_ORIG, cta::ID, cta::ZONE]);
             request.bytes().unwrap().to_vec()
         };
@@ -494,7 +500,7 @@ mod tests {
 
     fn families(lab: &testkit::netns::Lab) -> (usize, usize) {
         let mut found = Vec::new();
-        lab.inside(|| {
+        lab.run_inside(|| {
             let (host, place) = (Host::live(), NetnsRef { netns: None, netns_id: 0 });
             dump_entries(&host, place, CtTable::Conntrack, &KernelFilter::default(), "", |row, _| {
                 found.push(row.family);
@@ -512,7 +518,7 @@ mod tests {
         let lab = furnished("ctflush");
         assert_eq!(families(&lab), (25, 20));
         let flush = |family: u8| {
-            lab.inside(|| Changes::new(&Host::live(), NetnsRef { netns: None, netns_id: 0 }).flush(family))
+            lab.run_inside(|| Changes::new(&Host::live(), NetnsRef { netns: None, netns_id: 0 }).flush(family))
         };
         flush(AF_INET6).unwrap();
         assert_eq!(families(&lab), (25, 0));
@@ -527,7 +533,7 @@ mod tests {
         testkit::require_root!();
         let lab = furnished("ctflushold");
         let end = |family: u8| {
-            lab.inside(|| {
+            lab.run_inside(|| {
                 let host = Host::live();
                 let mut changes = Changes::new(&host, NetnsRef { netns: None, netns_id: 0 });
                 changes.flush_each(family)
@@ -544,7 +550,7 @@ mod tests {
     fn root_issue_10_an_update_leaves_another_entry_alone() {
         testkit::require_root!();
         let lab = furnished("ctupdate");
-        lab.inside(|| {
+        lab.run_inside(|| {
             let host = Host::live();
             let mut changes = Changes::new(&host, NetnsRef { netns: None, netns_id: 0 });
             let orig = CtTuple {
@@ -555,18 +561,18 @@ mod tests {
                 dst_part: 53,
                 zone: None,
             };
-            let key = Given { orig: Some(orig), zone: Some(7), ..Given::default() };
+            let key = EntryAttrs { orig: Some(orig), zone: Some(7), ..EntryAttrs::default() };
             let now = |changes: &mut Changes<'_>| {
                 let mut seen = (None, None);
                 changes.get(&key, |row| seen = (row.id, row.mark)).unwrap();
                 seen
             };
             let (Some(id), mark) = now(&mut changes) else { panic!("an entry has an id") };
-            let change = Given { mark: Some(0x55), ..key };
-            let refused = changes.update(&Given { id: Some(id ^ 1), ..change }).unwrap_err();
+            let change = EntryAttrs { mark: Some(0x55), ..key };
+            let refused = changes.update(&EntryAttrs { id: Some(id ^ 1), ..change }).unwrap_err();
             assert_eq!(refused.errno(), Some(Errno::NOENT));
             assert_eq!(now(&mut changes), (Some(id), mark));
-            changes.update(&Given { id: Some(id), ..change }).unwrap();
+            changes.update(&EntryAttrs { id: Some(id), ..change }).unwrap();
             assert_eq!(now(&mut changes), (Some(id), Some(0x55)));
             let ended = changes.delete(&Target { tuple: orig, zone: Some(7), id: Some(id ^ 1) }).unwrap_err();
             assert_eq!(ended.errno(), Some(Errno::NOENT));

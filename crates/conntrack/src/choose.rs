@@ -41,7 +41,7 @@ pub(crate) struct Facts {
     /// The backend that the user asked for.
     pub(crate) via: Option<Via>,
     /// For a replay: the backends through which the table was recorded.
-    pub(crate) recorded: Option<Recorded>,
+    pub(crate) recorded: Option<RecordedBackends>,
     /// Entries of this namespace and buckets of the host, if known.
     pub(crate) size: Option<(u64, u64)>,
     /// Whether a walk with BPF is possible here and pays off.
@@ -50,7 +50,7 @@ pub(crate) struct Facts {
 
 /// The backends through which the table was recorded.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedBackends {
     pub(crate) netlink: bool,
     pub(crate) proc: bool,
     pub(crate) bpf: bool,
@@ -79,7 +79,7 @@ const PROC_ENTRY: u64 = 2_300;
 impl WalkVerdict {
     /// Whether the walk is cheaper than the other backends for `entries` and `buckets`. `loaded`: the program is
     /// already loaded.
-    pub(crate) fn of(entries: u64, buckets: u64, need: u64, filters: bool, loaded: bool) -> WalkVerdict {
+    pub(crate) fn compare_costs(entries: u64, buckets: u64, need: u64, filters: bool, loaded: bool) -> WalkVerdict {
         let walk = if loaded { 0 } else { WALK_LOAD } + entries * WALK_ENTRY + buckets * WALK_BUCKET;
         let netlink = entries * if filters { FILTERED_ENTRY } else { NETLINK_ENTRY } + buckets * NETLINK_BUCKET;
         let proc = if need & PROC_LACKS == 0 { entries * PROC_ENTRY } else { u64::MAX };
@@ -103,12 +103,12 @@ pub(crate) struct Choice {
 
 impl Choice {
     /// The demanded fields that will be null.
-    pub(crate) fn lacks(&self) -> u64 {
-        lacks(self.via)
+    pub(crate) fn missing_need(&self) -> u64 {
+        missing_need_of(self.via)
     }
 }
 
-fn lacks(via: Via) -> u64 {
+fn missing_need_of(via: Via) -> u64 {
     match via {
         Via::Netlink => NETLINK_LACKS,
         Via::Proc => PROC_LACKS,
@@ -120,7 +120,7 @@ fn lacks(via: Via) -> u64 {
 pub(crate) fn backends(forced: Via) -> Vec<BackendLacks> {
     let mut backends = vec![forced];
     backends.extend([Via::Netlink, Via::Bpf, Via::Proc].into_iter().filter(|via| *via != forced));
-    backends.into_iter().map(|via| BackendLacks { backend: via.name(), lacks: lacks(via) }).collect()
+    backends.into_iter().map(|via| BackendLacks { backend: via.name(), lacks: missing_need_of(via) }).collect()
 }
 
 /// Entries per bucket up to which /proc is the cheaper backend.
@@ -133,8 +133,8 @@ pub(crate) fn choose(facts: &Facts) -> Choice {
     }
     if let Some(recorded) = facts.recorded {
         return match recorded {
-            Recorded { bpf: true, .. } => choice(Via::Bpf, "as recorded"),
-            Recorded { netlink: false, proc: true, .. } => choice(Via::Proc, "as recorded"),
+            RecordedBackends { bpf: true, .. } => choice(Via::Bpf, "as recorded"),
+            RecordedBackends { netlink: false, proc: true, .. } => choice(Via::Proc, "as recorded"),
             _ => choice(Via::Netlink, "as recorded"),
         };
     }
@@ -192,7 +192,7 @@ mod tests {
     #[test]
     fn the_walk_pays_from_some_size_on() {
         let pays = |entries, buckets, need, filters, loaded| {
-            matches!(WalkVerdict::of(entries, buckets, need, filters, loaded), WalkVerdict::Pays(_))
+            matches!(WalkVerdict::compare_costs(entries, buckets, need, filters, loaded), WalkVerdict::Pays(_))
         };
         assert!(!pays(1_000, 262_144, 0, false, false), "/proc is cheaper");
         assert!(pays(10_000, 262_144, 0, false, false));
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_is_asked_for_or_recorded_comes_first() {
         assert_eq!(via(Facts { via: Some(Via::Netlink), ..FACTS }), Via::Netlink);
-        let recorded = |netlink, proc, bpf| Facts { recorded: Some(Recorded { netlink, proc, bpf }), ..FACTS };
+        let recorded = |netlink, proc, bpf| Facts { recorded: Some(RecordedBackends { netlink, proc, bpf }), ..FACTS };
         assert_eq!(via(recorded(true, false, false)), Via::Netlink);
         assert_eq!(via(recorded(false, true, false)), Via::Proc);
         assert_eq!(via(recorded(false, false, true)), Via::Bpf);

@@ -9,17 +9,17 @@ use crate::backends::bpf::rows::{EntryBytes, decode_block, header};
 use crate::backends::netlink::ctnetlink::CtDecoder;
 use crate::backends::netlink::expect::ExpectDecoder;
 use crate::backends::proc::line::parse_proc_line;
-use crate::backends::seen::Seen;
+use crate::backends::seen::RowKeys;
 use crate::labels::LabelNames;
 
 // Reads every cell of the row.
 fn walk(row: &Conntrack<'_>) {
     for field in Nat::FIELDS {
-        black_box(field.cell(row, &Lookups::none()));
+        black_box(field.cell(row, &Lookups::empty()));
     }
     let mut words = Vec::new();
     LabelNames::default().put_words(&mut words, row.labels.unwrap_or_default());
-    black_box((words, Seen::new().is_double(row)));
+    black_box((words, RowKeys::new().is_double(row)));
 }
 
 /// Reads the bytes as receive buffers of ctnetlink, as messages and as one payload, about entries and expectations, and

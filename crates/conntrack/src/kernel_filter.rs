@@ -39,7 +39,7 @@ impl TupleFilter {
         bits.iter().filter(|(wanted, _)| *wanted).fold(0, |flags, (_, bit)| flags | bit)
     }
 
-    fn tell(&self, side: &str, words: &mut Vec<String>) {
+    fn put_words(&self, side: &str, words: &mut Vec<String>) {
         words.extend(self.proto.map(|proto| format!("{side}_proto = {proto}")));
         words.extend(self.src.map(|addr| format!("{side}_src = {addr}")));
         words.extend(self.dst.map(|addr| format!("{side}_dst = {addr}")));
@@ -141,8 +141,8 @@ impl KernelFilter {
             words.push(format!("mark = {value:#x}/{mask:#x}"));
         }
         words.extend(self.zone.map(|zone| format!("zone = {zone}")));
-        self.orig.tell("orig", &mut words);
-        self.reply.tell("reply", &mut words);
+        self.orig.put_words("orig", &mut words);
+        self.reply.put_words("reply", &mut words);
         words.join(" and ")
     }
 
@@ -153,7 +153,7 @@ impl KernelFilter {
             _ => table.kind(),
         };
         let mut request = Request::dump(kind);
-        request.body(&[self.family, 0, 0, 0]);
+        request.append(&[self.family, 0, 0, 0]);
         if table != CtTable::Conntrack {
             // The kernel filters these tables only by family.
             return request;

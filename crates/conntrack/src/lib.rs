@@ -23,14 +23,14 @@ mod table;
 pub mod uapi;
 
 pub use all_netns::source::{AllNetnsConntrack, AllNetnsScan};
-pub use all_netns::{Visit, in_each, in_each_for};
+pub use all_netns::{VisitNetns, in_each, in_each_for};
 pub use backends::bpf::cache::BackendCache;
 pub use backends::bpf::chains::Chains;
-pub use backends::bpf::rows::own_ports;
+pub use backends::bpf::rows::source_ports;
 pub use backends::fault::errno_of;
 pub use backends::netlink::counters::{count_entries, cpu_counters};
 pub use backends::netlink::ctnetlink::CtDecoder;
-pub use backends::netlink::dump::{Dumped, dump_entries, dump_expectations, key};
+pub use backends::netlink::dump::{DumpResult, dump_entries, dump_expectations, key};
 pub use backends::netlink::entry_queries::{EntryQueries, QueryCounts};
 pub use backends::netlink::expect::ExpectDecoder;
 pub use backends::proc::line::parse_proc_line;

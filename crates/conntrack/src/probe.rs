@@ -3,9 +3,9 @@ use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::Conntrack;
-use sys::{Host, KernelPart, Missing, Modules, Presence, Tried, WalkError, fs};
+use sys::{Host, KernelPart, Missing, Modules, Presence, ProbeResult, WalkError, fs};
 
-use crate::backends::bpf::cache::{Ask, BackendCache, parts_for};
+use crate::backends::bpf::cache::{BackendCache, WalkParameters, parts_for};
 use crate::backends::bpf::rows::EntryBytes;
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::backends::netlink::counters::count_entries;
@@ -18,16 +18,16 @@ pub struct Probe {
     /// The backend.
     pub via: Via,
     /// Whether entries could be read and how, or the missing part.
-    pub tried: Tried,
+    pub tried: ProbeResult,
 }
 
 /// The kernel part that answers netlink requests for the table: such a request also loads connection tracking itself.
-const PART: KernelPart = KernelPart { module: "nf_conntrack_netlink", function: "ctnetlink_dump_table" };
+const KERNEL_PART: KernelPart = KernelPart { module: "nf_conntrack_netlink", function: "ctnetlink_dump_table" };
 
 /// The reason not to send netlink requests; `None` if they load no module.
-pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
+pub(crate) fn reason_not_to_ask(modules: &Modules<'_>) -> Option<String> {
     let what = "the module nf_conntrack_netlink (CONFIG_NF_CT_NETLINK)";
-    match modules.presence(PART) {
+    match modules.presence(KERNEL_PART) {
         Presence::There => None,
         Presence::NotLoaded => Some(format!("not loaded: {what}; reading the table makes the kernel load it")),
         Presence::Unknown => Some(format!(
@@ -40,9 +40,9 @@ pub(crate) fn not_asked(modules: &Modules<'_>) -> Option<String> {
 /// Tries every backend and reads at most one block. Takes some milliseconds, nearly all of it to load a BPF program.
 /// Loads no kernel module: a backend that needs a missing module is not tried.
 pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
-    let line = |via, tried: Result<(), Tried>, how: &str| Probe {
+    let line = |via, tried: Result<(), ProbeResult>, how: &str| Probe {
         via,
-        tried: tried.err().unwrap_or_else(|| Tried::works(how)),
+        tried: tried.err().unwrap_or_else(|| ProbeResult::new_working(how)),
     };
     vec![
         line(Via::Netlink, by_netlink(host, modules), "a dump, filtered by the kernel; it evicts expired entries"),
@@ -51,44 +51,47 @@ pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     ]
 }
 
-fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), Tried> {
-    if let Some(why) = not_asked(modules) {
-        return Err(Tried::fails(Missing::Module, why));
+fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), ProbeResult> {
+    if let Some(why) = reason_not_to_ask(modules) {
+        return Err(ProbeResult::new_missing(Missing::Module, why));
     }
     // Asks the same part of the kernel that a dump uses. A dump would skip an empty table.
     let counted = count_entries(host, NetnsRef { netns: None, netns_id: 0 });
-    counted.map(drop).map_err(|error| Tried::refused(error.errno(), error.to_string()))
+    counted.map(drop).map_err(|error| ProbeResult::new_refused(error.errno(), error.to_string()))
 }
 
-fn by_proc(host: &Host) -> Result<(), Tried> {
+fn by_proc(host: &Host) -> Result<(), ProbeResult> {
     let file = fs::open(&host.proc_path("thread-self/net/nf_conntrack"));
-    file.map(drop).map_err(|error| Tried::refused(Some(error.errno), error.to_string()))
+    file.map(drop).map_err(|error| ProbeResult::new_refused(Some(error.errno), error.to_string()))
 }
 
-fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), Tried> {
+fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), ProbeResult> {
     // The program runs where the kernel looks up an entry, and a netlink request triggers that lookup.
-    if let Some(why) = not_asked(modules) {
-        return Err(Tried::fails(Missing::Module, why));
+    if let Some(why) = reason_not_to_ask(modules) {
+        return Err(ProbeResult::new_missing(Missing::Module, why));
     }
     let cache = BackendCache::new();
     if let Some(why) = cache.why_not() {
         let missing = if cfg!(feature = "bpf") { Missing::Right } else { Missing::Build };
-        return Err(Tried::fails(missing, why));
+        return Err(ProbeResult::new_missing(missing, why));
     }
     let filter = WalkFilter::default();
     let parts = parts_for(0, false);
-    let ask = Ask { netns: None, all: false, parts, filter: &filter, expired: false, note: "", netns_id: 0 };
+    let ask = WalkParameters { netns: None, all: false, parts, filter: &filter, expired: false, note: "", netns_id: 0 };
     let none = &mut |_: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>| ControlFlow::Break(());
-    cache.walk(host, &ask, none).map(drop).map_err(|error| Tried::fails(missing(&error), error.to_string()))
+    cache
+        .walk(host, &ask, none)
+        .map(drop)
+        .map_err(|error| ProbeResult::new_missing(classify_walk_error(&error), error.to_string()))
 }
 
 /// Classifies the reason why a walk failed.
-fn missing(error: &WalkError) -> Missing {
+fn classify_walk_error(error: &WalkError) -> Missing {
     match error {
-        WalkError::Broken(error) => Missing::of(error.errno),
+        WalkError::Broken(error) => Missing::from_errno(error.errno),
         #[cfg(feature = "bpf")]
         WalkError::Unavailable(error) => {
-            error.downcast_ref::<bpf::BpfError>().map_or(Missing::Other, bpf::BpfError::missing)
+            error.downcast_ref::<bpf::BpfError>().map_or(Missing::Other, bpf::BpfError::missing_requirement)
         }
         #[cfg(not(feature = "bpf"))]
         WalkError::Unavailable(_) => Missing::Build,
@@ -113,8 +116,8 @@ mod tests {
             let options = Options { via: Some(via), ..Options::new(0) };
             // An empty table would not be read by any backend.
             let lab = testkit::netns::Lab::new("ctprobe");
-            lab.track(testkit::conntrack::mixed(1));
-            let read = lab.inside(|| {
+            lab.track(testkit::conntrack::mixed_entries(1));
+            let read = lab.run_inside(|| {
                 let run = ConntrackSource::new(&Host::live(), options)
                     .run(&Demand::new(&[], Vec::new()), &mut |_| Next::Stop);
                 run.is_ok()

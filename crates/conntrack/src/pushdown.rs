@@ -3,21 +3,21 @@
 //! An old kernel ignores attributes that it does not know, so no part is ever claimed to be exact: the engine filters
 //! the returned rows again, which is cheap because few are returned.
 use record::rows::{CtStatus, Nat, NatKind, ip_proto};
-use record::{Addr, Expr, Op, Operand, Prefix, Push, Table, Test};
+use record::{Addr, Expr, Op, Operand, Prefix, PushOutcome, Table, Test};
 
 use crate::kernel_filter::{KernelFilter, TupleFilter};
 use crate::uapi::{AF_INET, AF_INET6};
 
 /// The kernel's filter, and the outcome for each conjunct.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Split {
+pub(crate) struct SplitFilter {
     pub(crate) filter: KernelFilter,
-    pub(crate) pushed: Vec<Push>,
+    pub(crate) pushed: Vec<PushOutcome>,
 }
 
 /// Finds the parts that the kernel can do. `walks_are_cheap`: whether a second walk of the table costs less than it
 /// saves, so that a filter on the protocol alone may be requested once per family.
-pub(crate) fn split(conjuncts: &[Expr], walks_are_cheap: impl Fn() -> bool) -> Split {
+pub(crate) fn split(conjuncts: &[Expr], walks_are_cheap: impl Fn() -> bool) -> SplitFilter {
     let mut filter = KernelFilter::default();
     // Ports have a meaning only once the protocol is known, which may come later in the filter.
     let mut taken: Vec<bool> = conjuncts.iter().map(|part| take(&mut filter, part)).collect();
@@ -27,8 +27,8 @@ pub(crate) fn split(conjuncts: &[Expr], walks_are_cheap: impl Fn() -> bool) -> S
         filter.orig = TupleFilter::default();
         conjuncts.iter().zip(&mut taken).filter(|(part, _)| is_proto(part)).for_each(|(_, taken)| *taken = false);
     }
-    let push = |taken: bool| if taken { Push::Narrowed } else { Push::No };
-    Split { filter, pushed: taken.into_iter().map(push).collect() }
+    let push = |taken: bool| if taken { PushOutcome::Narrowed } else { PushOutcome::No };
+    SplitFilter { filter, pushed: taken.into_iter().map(push).collect() }
 }
 
 fn field_of(test: &Test) -> &'static str {
@@ -251,8 +251,8 @@ mod tests {
         split.filter
     }
 
-    const NONE: &[Push] = &[Push::No];
-    const SOME: &[Push] = &[Push::Narrowed];
+    const NONE: &[PushOutcome] = &[PushOutcome::No];
+    const SOME: &[PushOutcome] = &[PushOutcome::Narrowed];
 
     #[test]
     fn status_and_kinds_are_bits() {
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(of(&[not("nat", "none")]).status, None, "no mask says: one of two bits");
         assert_eq!(of(&[is("nat", &["none"]), not("status", "assured")]).status, Some((0, 0x34)));
         let never = [is("status", &["assured"]), not("status", "assured")];
-        assert_eq!(split(&never, || true).pushed, [Push::Narrowed, Push::No]);
+        assert_eq!(split(&never, || true).pushed, [PushOutcome::Narrowed, PushOutcome::No]);
     }
 
     #[test]
@@ -310,7 +310,7 @@ mod tests {
         let none = split(&udp, || false);
         assert_eq!((none.pushed, none.filter), (NONE.to_vec(), KernelFilter::default()));
         let v4 = [is("proto", &["udp"]), is("family", &["inet"])];
-        assert_eq!(split(&v4, || false).pushed, [Push::Narrowed; 2]);
+        assert_eq!(split(&v4, || false).pushed, [PushOutcome::Narrowed; 2]);
         assert_eq!(split(&[is("proto", &["other"])], || true).pushed, NONE);
     }
 
@@ -318,6 +318,6 @@ mod tests {
     fn what_is_no_single_comparison_stays_here() {
         let either = Expr::Or(vec![is("family", &["inet"]), is("status", &["assured"])]);
         let other = Expr::Not(Box::new(is("family", &["inet"])));
-        assert_eq!(split(&[either, other], || true).pushed, [Push::No; 2]);
+        assert_eq!(split(&[either, other], || true).pushed, [PushOutcome::No; 2]);
     }
 }

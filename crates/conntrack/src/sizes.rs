@@ -50,7 +50,7 @@ impl<'h> Size<'h> {
         let read = self.host.bytes(&self.key, "", &mut self.text, |into| {
             let fd = match file {
                 Some(fd) => fd,
-                None => file.insert(netns::within(netns, || sys::fs::open(path))??),
+                None => file.insert(netns::run_within(netns, || sys::fs::open(path))??),
             };
             into.resize(NUMBER, 0);
             let got = sys::fs::read_at(fd, into, 0).map_err(failed)?;

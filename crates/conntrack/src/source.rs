@@ -8,7 +8,8 @@ use std::cell::RefCell;
 
 use record::rows::{Nat, nat_need as need};
 use record::{
-    Accounting, Demand, Each, Expr, Offer, Push, RowCache, RowStats, Scan, Source, SourceError, Table, field_index,
+    Accounting, Demand, Each, Expr, Offer, PushOutcome, RowCache, RowStats, Scan, Source, SourceError, Table,
+    field_index,
 };
 use sys::{Host, Mode, NetNs};
 
@@ -23,7 +24,7 @@ use crate::choose::{Choice, Facts, PROC_LACKS, Via, WalkVerdict, backends, choos
 use crate::kernel_filter::KernelFilter;
 use crate::labels::LabelNames;
 use crate::options::Options;
-use crate::pushdown::{Split, split};
+use crate::pushdown::{SplitFilter, split};
 use crate::sizes::Size;
 use crate::source::recorded::{narrower_filters, recorded_filters};
 use crate::table::CtTable;
@@ -32,7 +33,8 @@ use crate::table::CtTable;
 /// reference count.
 const CHANGES_BY_ITSELF: u64 = need::TIMES | need::EXPIRED | need::LABELS | need::USES;
 
-/// The kernel's entries in the calling thread's network namespace, or in the one given to [`ConntrackSource::inside`].
+/// The kernel's entries in the calling thread's network namespace, or in the one given to
+/// [`ConntrackSource::in_netns`].
 #[derive(Debug, Clone)]
 pub struct ConntrackSource<'h> {
     target: ReadTarget<'h>,
@@ -48,7 +50,7 @@ impl<'h> ConntrackSource<'h> {
     }
 
     /// Reads another namespace; files and sockets are opened inside it. Needs CAP_SYS_ADMIN.
-    pub fn inside(mut self, netns: &'h NetNs) -> ConntrackSource<'h> {
+    pub fn in_netns(mut self, netns: &'h NetNs) -> ConntrackSource<'h> {
         self.target.netns = Some(netns);
         self
     }
@@ -62,18 +64,18 @@ impl<'h> ConntrackSource<'h> {
     /// Lets the backend exclude the rows that `filter` excludes, for a caller that tests rows itself; the demand's
     /// filter is not pushed to any backend. Reads with the walk or via netlink, and sends the request even if the
     /// kernel counts no entry, so that a refusal becomes visible.
-    pub fn narrowed(mut self, filter: KernelFilter) -> ConntrackSource<'h> {
+    pub fn with_kernel_filter(mut self, filter: KernelFilter) -> ConntrackSource<'h> {
         self.target.narrowed = Some(filter);
         self
     }
 
-    /// Like [`ConntrackSource::narrowed`], with one netlink dump: rows in the kernel's order, with every attribute;
-    /// `filter` can reset counters to 0. A resize of the hash table makes the result partial instead of starting a new
-    /// dump.
+    /// Like [`ConntrackSource::with_kernel_filter`], with one netlink dump: rows in the kernel's order, with every
+    /// attribute; `filter` can reset counters to 0. A resize of the hash table makes the result partial instead of
+    /// starting a new dump.
     pub fn as_dump(mut self, filter: KernelFilter) -> ConntrackSource<'h> {
         self.target.as_dump = true;
         self.target.options.via = Some(Via::Netlink);
-        self.narrowed(filter)
+        self.with_kernel_filter(filter)
     }
 
     /// Reads the entries of every namespace in one pass of the walk, which no other backend can do.
@@ -102,7 +104,7 @@ impl<'h> ConntrackSource<'h> {
             need: demand.need,
             filters,
             via: options.via,
-            recorded: host.is_replay().then(|| self.target.recorded()),
+            recorded: host.is_replay().then(|| self.target.recorded_backends()),
             size,
             walk: verdict,
         });
@@ -114,7 +116,7 @@ impl<'h> ConntrackSource<'h> {
             Via::Netlink => {}
             // The kernel's filter stays in `split.filter` in case netlink has to take over.
             Via::Bpf => split.pushed = walk_pushed,
-            Via::Proc => split = Split::default(),
+            Via::Proc => split = SplitFilter::default(),
         }
         let timeout = field_index::<Nat>("timeout_s");
         let changes_by_itself = demand.need & CHANGES_BY_ITSELF != 0 || host.mode() != Mode::Live;
@@ -134,16 +136,16 @@ impl<'h> ConntrackSource<'h> {
     }
 
     /// Splits the filter for netlink and for the walk.
-    fn push_down(&self, conjuncts: &[Expr], size: Option<(u64, u64)>) -> (Split, (WalkFilter, Vec<Push>)) {
+    fn push_down(&self, conjuncts: &[Expr], size: Option<(u64, u64)>) -> (SplitFilter, (WalkFilter, Vec<PushOutcome>)) {
         let ReadTarget { host, options, narrowed, .. } = self.target;
         if let Some(filter) = narrowed {
-            return (Split { filter, pushed: Vec::new() }, (WalkFilter::by_kernel(&filter), Vec::new()));
+            return (SplitFilter { filter, pushed: Vec::new() }, (WalkFilter::by_kernel(&filter), Vec::new()));
         }
         // A second dump saves at most 2 µs for each excluded entry and costs 50 ns per bucket.
         let worth_two_dumps = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
         let can_filter = !host.is_replay() && options.table == CtTable::Conntrack;
         let conjuncts = if can_filter { conjuncts } else { &[] };
-        (split(conjuncts, worth_two_dumps), WalkFilter::of(conjuncts))
+        (split(conjuncts, worth_two_dumps), WalkFilter::from_conjuncts(conjuncts))
     }
 
     /// Whether the walk is possible and pays off. If it would pay off but is not possible, the second value is the
@@ -160,7 +162,7 @@ impl<'h> ConntrackSource<'h> {
             return (WalkVerdict::No, None);
         };
         let loaded = cache.is_some_and(|cache| cache.is_loaded(&self.target.walk_ask(need, filter, "")));
-        let verdict = WalkVerdict::of(entries, buckets, need, filters, loaded);
+        let verdict = WalkVerdict::compare_costs(entries, buckets, need, filters, loaded);
         let refused = match (verdict, cache) {
             (WalkVerdict::No, _) => None,
             (_, Some(cache)) => cache.why_not(),
@@ -172,10 +174,10 @@ impl<'h> ConntrackSource<'h> {
     /// While a recording is made, all rounds use the backend of the first one.
     fn keep_first_choice(&self, choice: &mut Choice) {
         let Some(cache) = self.target.cache.filter(|_| self.target.host.mode() == Mode::Recording) else { return };
-        match cache.first().get() {
+        match cache.first_backend().get() {
             Some(via) if via != choice.via => *choice = Choice { via, why: "as in the first round of the recording" },
             Some(_) => {}
-            None => cache.first().set(Some(choice.via)),
+            None => cache.first_backend().set(Some(choice.via)),
         }
     }
 }
@@ -201,7 +203,7 @@ pub struct ConntrackScan<'h> {
     source: ConntrackSource<'h>,
     choice: Choice,
     /// Netlink's part of the filter.
-    split: Split,
+    split: SplitFilter,
     /// The walk's part of the filter.
     walk: WalkFilter,
     /// Why the walk is not possible although it would pay off.
@@ -227,7 +229,13 @@ impl Scan<Nat> for ConntrackScan<'_> {
         let forced = self.source.forced.filter(|_| options.table == CtTable::Conntrack && !host.is_replay());
         let backends = forced.map(backends).unwrap_or_default();
         let explain = self.explain();
-        Offer { backend: choice.via.name(), pushed: split.pushed.clone(), lacks: choice.lacks(), backends, explain }
+        Offer {
+            backend: choice.via.name(),
+            pushed: split.pushed.clone(),
+            lacks: choice.missing_need(),
+            backends,
+            explain,
+        }
     }
 
     fn run(&mut self, each: &mut Each<'_, Nat>) -> Result<Accounting, SourceError> {
@@ -254,7 +262,7 @@ impl ConntrackScan<'_> {
     }
 
     fn new_handed_out(&self) -> HandedOut {
-        if self.source.is_followed() { HandedOut::noting() } else { HandedOut::default() }
+        if self.source.is_followed() { HandedOut::new_recording() } else { HandedOut::default() }
     }
 
     /// The lines of `--explain`.
@@ -268,7 +276,7 @@ impl ConntrackScan<'_> {
             Via::Netlink if !kernel_words.is_empty() => format!("; the kernel filters {kernel_words}"),
             _ => String::new(),
         };
-        let what = options.table.what();
+        let what = options.table.description();
         let mut explain = vec![format!("{what}{of_all} via {} ({}){filter}", choice.via.name(), choice.why)];
         if let Some(why) = self.walk_refused.as_ref().filter(|_| choice.via != Via::Bpf) {
             explain.push(format!("not via BPF, which would be cheaper: {why}"));
@@ -293,10 +301,10 @@ impl ConntrackScan<'_> {
         let target = &self.source.target;
         let mut stats = RowStats::default();
         for note in &self.narrower_filters {
-            stats.unanswered(format!("the recording was made with a {note}: other entries are missing"));
+            stats.add_unanswered(format!("the recording was made with a {note}: other entries are missing"));
         }
         if self.is_empty {
-            stats.used(self.choice.via.name());
+            stats.add_backend(self.choice.via.name());
             return Ok(stats.close());
         }
         let rows = Rows {
@@ -322,14 +330,14 @@ impl ConntrackScan<'_> {
             stats.incomplete(0, "the filter tests fields that /proc/net/nf_conntrack lacks: entries may be missing");
         }
         if has_unnamed_labels {
-            stats.note("labels are shown by number: /etc/xtables/connlabel.conf cannot be read");
+            stats.add_note("labels are shown by number: /etc/xtables/connlabel.conf cannot be read");
         }
         let table = target.options.table;
         self.chains = chains;
         match ended {
             Ok(()) => Ok(stats.close()),
             Err(failure) if stats.rows() > 0 => {
-                let what = table.what();
+                let what = table.description();
                 stats.incomplete(0, format!("{what} {} incomplete: {failure}", netlink::is_or_are(what)));
                 Ok(stats.close())
             }

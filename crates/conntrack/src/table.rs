@@ -42,7 +42,7 @@ impl CtTable {
     }
 
     /// Name in messages: `cannot dump the dying list`.
-    pub fn what(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             CtTable::Conntrack => "the connection-tracking table",
             CtTable::Dying => "dying connection-tracking entries",

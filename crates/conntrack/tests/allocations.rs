@@ -7,11 +7,11 @@ use conntrack::{ConntrackSource, Options, Via};
 use record::rows::{Nat, nat_need};
 use record::{Demand, Next, Source, SourceFault};
 use sys::{Errno, Host};
-use testkit::conntrack::mixed;
+use testkit::conntrack::mixed_entries;
 use testkit::netns::Lab;
 
 #[global_allocator]
-static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
+static HEAP: testkit::allocator::CountingAllocator = testkit::allocator::CountingAllocator;
 
 // Number of allocations of a run in the calling thread's namespace.
 fn run(via: Via, rows: u64) -> u64 {
@@ -33,10 +33,10 @@ fn run(via: Via, rows: u64) -> u64 {
 fn root_thousands_of_rows_allocate_as_much_as_ten() {
     testkit::require_root!();
     let (few, many) = (Lab::new("ctfew"), Lab::new("ctmany"));
-    few.track(mixed(10));
-    many.track(mixed(4_000));
+    few.track(mixed_entries(10));
+    many.track(mixed_entries(4_000));
     for via in [Via::Netlink, Via::Proc] {
-        let (ten, thousands) = (few.inside(|| run(via, 10)), many.inside(|| run(via, 4_000)));
+        let (ten, thousands) = (few.run_inside(|| run(via, 10)), many.run_inside(|| run(via, 4_000)));
         // The vector of row keys grows from 4 to 4096 by doubling.
         assert!(thousands <= ten + 20, "{}: {ten} for 10, {thousands} for 4000", via.name());
     }

@@ -7,7 +7,7 @@ use conntrack::{ConntrackSource, NETLINK_LACKS, Options, PROC_LACKS, Via, parse_
 use record::rows::{Conntrack, CtState, CtTuple, Nat, NatKind, nat_need};
 use record::{Accounting, Addr, Demand, Expr, Next, Op, Operand, Source, Table, Test, field_index};
 use sys::Host;
-use testkit::conntrack::{Entry, mixed};
+use testkit::conntrack::{Entry, mixed_entries};
 use testkit::netns::Lab;
 
 /// The fields in which any two backends, or a backend and the tool, can be compared; by original direction and zone.
@@ -39,7 +39,7 @@ fn key(row: &Conntrack<'_>) -> (u8, [u64; 5], Option<u16>) {
     };
     let ([a, b], [c, d]) = (halves(row.orig.src), halves(row.orig.dst));
     let parts = u64::from(row.orig.src_part) << 16 | u64::from(row.orig.dst_part);
-    (row.orig.proto, [a, b, c, d, parts], row.told_zone())
+    (row.orig.proto, [a, b, c, d, parts], row.any_zone())
 }
 
 fn keep(entries: &mut Entries, row: &Conntrack<'_>) {
@@ -60,7 +60,7 @@ fn keep(entries: &mut Entries, row: &Conntrack<'_>) {
 }
 
 fn read(lab: &Lab, via: Option<Via>, demand: &Demand<Nat>) -> (Entries, Accounting) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let host = Host::live();
         let options = Options { via, ..Options::new(sys::netns::current_inode().unwrap()) };
         let mut entries = Entries::new();
@@ -115,7 +115,7 @@ fn assert_same(one: &Entries, other: &Entries, ids: bool) {
 fn root_every_backend_tells_the_same() {
     testkit::require_root!();
     let lab = Lab::new("backends");
-    assert_eq!(lab.track(mixed(2_500)), 2_500);
+    assert_eq!(lab.track(mixed_entries(2_500)), 2_500);
     let (netlink, stats) = read(&lab, Some(Via::Netlink), &everything());
     assert_eq!((netlink.len(), stats.seen, &stats.via[..]), (2_500, 2_500, &["netlink"][..]));
     assert!(!stats.is_partial() && stats.why.is_empty(), "{stats:?}");
@@ -152,7 +152,7 @@ fn word(name: &str, word: &str) -> Expr {
 fn root_the_kernel_leaves_out_nothing_that_is_wanted() {
     testkit::require_root!();
     let lab = Lab::new("doorsfilter");
-    lab.track(mixed(2_000));
+    lab.track(mixed_entries(2_000));
     let (all, _) = read(&lab, Some(Via::Netlink), &everything());
     let client = all.values().find(|kept| kept.orig.proto == 6 && kept.family == 2).unwrap().orig;
     let backend = all.values().find(|kept| kept.nat == Some(NatKind::Dnat)).unwrap().reply;
@@ -193,7 +193,7 @@ fn root_a_small_table_is_read_by_proc_and_fields_decide() {
     let lab = Lab::new("doorschoose");
     let nothing = read(&lab, None, &everything());
     assert_eq!((nothing.0.len(), nothing.1.seen), (0, 0));
-    lab.track(mixed(50));
+    lab.track(mixed_entries(50));
     assert_eq!(read(&lab, None, &everything()).1.via, ["proc"]);
     let wants = |need| {
         let mut demand = everything();
@@ -220,7 +220,7 @@ fn root_labels_have_names_or_numbers() {
     let etc = lab.dir().join("etc");
     std::fs::create_dir_all(etc.join("xtables")).unwrap();
     let labels = || {
-        lab.inside(|| {
+        lab.run_inside(|| {
             let host = Host::with_roots("/proc".into(), "/sys".into(), etc.clone());
             let options = Options::new(sys::netns::current_inode().unwrap());
             let demand = Demand::<Nat>::new(&[field_index::<Nat>("label").unwrap()], Vec::new());
@@ -260,9 +260,9 @@ fn root_expectations_have_their_master() {
     };
     let master = tuple((client, 40_000), (server, 21));
     let (expected, mask) = (tuple((server, 0), (client, 40_001)), tuple(([255; 4], 0), ([255; 4], 0xffff)));
-    let rows = lab.inside(|| {
+    let rows = lab.run_inside(|| {
         let (host, netns_id) = (Host::live(), sys::netns::current_inode().unwrap());
-        let given = conntrack::change::GivenExpectation {
+        let given = conntrack::change::ExpectationAttrs {
             tuple: Some(expected),
             mask: Some(mask),
             master: Some(master),

@@ -13,7 +13,7 @@ use netlink::Messages;
 use record::rows::{Conntrack, Nat};
 use record::{Lookups, Table, Value};
 use sys::Host;
-use testkit::conntrack::{Entry, mixed};
+use testkit::conntrack::{Entry, mixed_entries};
 use testkit::netns::Lab;
 use testkit::program::workspace;
 
@@ -33,7 +33,7 @@ fn is_expectations(path: &Path) -> bool {
     path.file_name().unwrap().to_str().unwrap().starts_with("expect")
 }
 
-fn told_one(path: &Path, payload: &[u8]) -> Result<String, DecodeError> {
+fn describe_one(path: &Path, payload: &[u8]) -> Result<String, DecodeError> {
     if is_expectations(path) {
         return ExpectDecoder::new(NETNS).decode(payload).map(|row| format!("{row:?}"));
     }
@@ -42,7 +42,7 @@ fn told_one(path: &Path, payload: &[u8]) -> Result<String, DecodeError> {
 
 // Every non-null field with its value.
 fn cells(row: &Conntrack<'_>) -> String {
-    let told = Nat::FIELDS.iter().filter_map(|field| match field.cell(row, &Lookups::none()) {
+    let told = Nat::FIELDS.iter().filter_map(|field| match field.cell(row, &Lookups::empty()) {
         Value::Null => None,
         Value::Bits(..) => Some(format!("{}={:?}", field.name, row.status)),
         Value::Endpoint(addr, port) => Some(format!("{}={addr}/{port:?}", field.name)),
@@ -54,17 +54,17 @@ fn cells(row: &Conntrack<'_>) -> String {
     told.chain([rest]).collect::<Vec<_>>().join(" ")
 }
 
-fn told(path: &Path, bytes: &[u8]) -> String {
+fn describe(path: &Path, bytes: &[u8]) -> String {
     let payloads = Messages::new(bytes).map(|message| message.unwrap()).filter(|message| !message.is_end());
-    let mut rows: Vec<String> = payloads.map(|message| told_one(path, message.payload).unwrap()).collect();
+    let mut rows: Vec<String> = payloads.map(|message| describe_one(path, message.payload).unwrap()).collect();
     rows.sort();
     rows.iter().fold(String::new(), |text, row| text + row + "\n")
 }
 
 #[test]
-fn messages_say_what_they_said() {
+fn messages_decode_as_recorded() {
     for path in fixtures() {
-        let got = told(&path, &std::fs::read(&path).unwrap());
+        let got = describe(&path, &std::fs::read(&path).unwrap());
         if std::env::var_os("NETWREN_EXPECT_ANEW").is_some() {
             std::fs::write(path.with_extension("expect"), &got).unwrap();
         }
@@ -78,7 +78,7 @@ fn cut_anywhere_it_is_an_error_or_less_of_a_row() {
         let bytes = std::fs::read(&path).unwrap();
         for message in Messages::new(&bytes).map(|message| message.unwrap()).filter(|message| !message.is_end()) {
             for end in 0..message.payload.len() {
-                let error = told_one(&path, &message.payload[..end]).err();
+                let error = describe_one(&path, &message.payload[..end]).err();
                 assert!(end >= 4 || error.is_some(), "{end} bytes of {}", path.display());
                 let told = error.map(|error| error.to_string());
                 assert!(told.is_none_or(|told| told.contains("claims") || told.contains("missing")));
@@ -120,7 +120,7 @@ fn newer_and_broken_messages() {
 // The blocks of the table's stream in a recording.
 fn blocks(lab: &Lab, table: CtTable) -> Vec<u8> {
     let tape = lab.dir().join("tape");
-    let netns_id = lab.inside(|| {
+    let netns_id = lab.run_inside(|| {
         let netns_id = sys::netns::current_inode().unwrap();
         let host = Host::live().recording(&tape).unwrap();
         let place = NetnsRef { netns: None, netns_id };
@@ -129,7 +129,7 @@ fn blocks(lab: &Lab, table: CtTable) -> Vec<u8> {
         host.finish().unwrap();
         netns_id
     });
-    let host = Host::replaying(&tape).unwrap();
+    let host = Host::open_replay(&tape).unwrap();
     let mut stream = host.stream(&key(table, netns_id, 0), "", || unreachable!("a replay opens nothing")).unwrap();
     let mut bytes = Vec::new();
     // A dump is not read beyond its last message, so its stream ends in an error.
@@ -141,12 +141,12 @@ fn blocks(lab: &Lab, table: CtTable) -> Vec<u8> {
 
 fn record(lab: &Lab, name: &str, what: &str) {
     let bytes = blocks(lab, CtTable::Conntrack);
-    let kernel = sys::Kernel::running();
+    let kernel = sys::Kernel::read_running();
     let (major, minor) = kernel.version();
     let path = workspace().join(format!("fixtures/conntrack/{major}.{minor}/{name}.nl"));
     std::fs::create_dir_all(path.parent().unwrap()).unwrap();
     std::fs::write(&path, &bytes).unwrap();
-    std::fs::write(path.with_extension("expect"), told(&path, &bytes)).unwrap();
+    std::fs::write(path.with_extension("expect"), describe(&path, &bytes)).unwrap();
     let how = format!(
         "what    {what}\nwhere   an own network namespace, as root\nkernel  {major}.{minor} {}\n\
          by      NETWREN_RECORD_FIXTURES=1 cargo test -p conntrack root_record_fixtures\n",
@@ -163,7 +163,7 @@ fn root_record_fixtures() {
     }
     testkit::require_root!();
     let lab = Lab::new("fixmixed");
-    lab.track(mixed(200));
+    lab.track(mixed_entries(200));
     record(&lab, "mixed", "200 entries of testkit::conntrack::mixed, made by ctnetlink; no accounting, no timestamps");
 
     let lab = Lab::new("fixfull");
@@ -192,9 +192,9 @@ fn root_record_fixtures() {
 fn root_a_dump_has_every_entry() {
     testkit::require_root!();
     let lab = Lab::new("dump");
-    lab.track(mixed(3_000));
+    lab.track(mixed_entries(3_000));
     let count = |filter: KernelFilter| {
-        lab.inside(|| {
+        lab.run_inside(|| {
             let place = NetnsRef { netns: None, netns_id: sys::netns::current_inode().unwrap() };
             let mut rows = 0;
             for family in filter.families() {

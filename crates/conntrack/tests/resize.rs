@@ -11,7 +11,7 @@ use record::rows::Nat;
 use record::{Accounting, Demand, Next, Source};
 use sys::Host;
 use testkit::HostKnob;
-use testkit::conntrack::mixed;
+use testkit::conntrack::mixed_entries;
 use testkit::netns::Lab;
 
 const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
@@ -51,7 +51,7 @@ fn root_a_resize_under_the_reading_loses_and_doubles_nothing() {
     testkit::require_root!();
     let _knob = HostKnob::set(BUCKETS, "65536");
     let lab = Lab::new("resize");
-    assert_eq!(lab.track(mixed(ENTRIES as u32)), ENTRIES);
+    assert_eq!(lab.track(mixed_entries(ENTRIES as u32)), ENTRIES);
     let (ask, asked) = sync_channel::<u64>(0);
     let (tell, done) = sync_channel(0);
     // Ends when the sender is dropped, even if this test panics.

@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use conntrack::{AllNetnsConntrack, BackendCache, ConntrackSource, KernelFilter, Options, TupleFilter, Via};
 use record::rows::{Conntrack, CtStatus, Nat, nat_need};
 use record::{
-    Accounting, Addr, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, Reused, RowBytes, RowCache, Scan, Source,
-    Table, Test, Value, field_index,
+    Accounting, Addr, CachedRow, Demand, EndpointTest, Expr, Next, Op, Operand, Prefix, RowBytes, RowCache, Scan,
+    Source, Table, Test, Value, field_index,
 };
 use sys::caps::Cap;
 use sys::fault::{Fault, arm, disarm_all};
 use sys::{Errno, Host, NetNs, NetnsTarget};
-use testkit::conntrack::{Entry, insert, mixed, remove};
+use testkit::conntrack::{Entry, insert, mixed_entries, remove};
 use testkit::netns::Lab;
-use testkit::tables::{Alone, Together};
+use testkit::tables::{ExclusiveUse, SharedUse};
 use testkit::{HostKnob, wait_until};
 
 const BUCKETS: &str = "/proc/sys/net/netfilter/nf_conntrack_buckets";
@@ -48,7 +48,7 @@ fn read(
 }
 
 /// All fields that both backends have. The timeout is separate: it shrinks between two reads.
-fn told(row: &Conntrack<'_>) -> (String, i64) {
+fn comparable(row: &Conntrack<'_>) -> (String, i64) {
     let known = Conntrack {
         id: None,
         timeout_s: None,
@@ -66,7 +66,7 @@ fn told(row: &Conntrack<'_>) -> (String, i64) {
 
 fn table(cache: &BackendCache, via: Via, demand: &Demand<Nat>) -> Vec<(String, i64)> {
     let mut rows = Vec::new();
-    let stats = read(cache, Some(via), demand, |row| rows.push(told(row)));
+    let stats = read(cache, Some(via), demand, |row| rows.push(comparable(row)));
     assert!(!stats.incomplete, "{stats:?}");
     rows.sort();
     rows
@@ -78,14 +78,14 @@ const EVERY_FIELD: &[&str] =
 #[test]
 fn root_every_row_as_netlink_has_it() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let lab = Lab::new("walkrows");
     lab.use_conntrack_labels();
     lab.set_conntrack("nf_conntrack_acct", "1");
     lab.set_conntrack("nf_conntrack_timestamp", "1");
     let udp = |host: u8| Entry::udp(([10, 9, 9, host].into(), 99), ([10, 9, 9, 9].into(), 99));
-    lab.track(mixed(3_000).chain((1..4).map(|n| udp(n).label_bits(&[n, 64 + n]))));
-    lab.inside(|| {
+    lab.track(mixed_entries(3_000).chain((1..4).map(|n| udp(n).label_bits(&[n, 64 + n]))));
+    lab.run_inside(|| {
         let cache = BackendCache::new();
         let demand = demand(EVERY_FIELD, Vec::new());
         let (walk, netlink) = (table(&cache, Via::Bpf, &demand), table(&cache, Via::Netlink, &demand));
@@ -109,18 +109,18 @@ fn root_every_row_as_netlink_has_it() {
 #[test]
 fn root_the_walk_in_place_of_a_dump() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let lab = Lab::new("walkdump");
     lab.set_conntrack("nf_conntrack_acct", "1");
-    lab.track(mixed(3_000));
-    lab.inside(|| {
+    lab.track(mixed_entries(3_000));
+    lab.run_inside(|| {
         let (host, cache, refusing) = (Host::live(), BackendCache::new(), BackendCache::without_walk());
         let of = |cache| ConntrackSource::new(&host, options(None)).with_cache(cache);
         let rows = |source: ConntrackSource<'_>, need| {
             let (mut rows, mut demand) = (Vec::new(), demand(&[], Vec::new()));
             demand.need = need;
             let stats = source.run(&demand, &mut |row| {
-                rows.push(told(row).0);
+                rows.push(comparable(row).0);
                 Next::More
             });
             rows.sort();
@@ -130,13 +130,13 @@ fn root_the_walk_in_place_of_a_dump() {
         let port = TupleFilter { proto: Some(6), dport: Some(8000), ..TupleFilter::default() };
         let any = KernelFilter::default();
         for filter in [any, KernelFilter { family: 2, orig: port, ..any }, KernelFilter { family: 10, ..any }] {
-            let (walked, by_walk) = rows(of(&cache).narrowed(filter), need);
+            let (walked, by_walk) = rows(of(&cache).with_kernel_filter(filter), need);
             let (dumped, by_dump) = rows(of(&cache).as_dump(filter), need);
             assert_eq!((by_walk, by_dump), (vec!["bpf"], vec!["netlink"]), "netlink looks into every bucket");
             assert!(walked.len() > 20 && walked == dumped, "{filter:?}: {} {}", walked.len(), dumped.len());
         }
-        assert_eq!(rows(of(&cache).narrowed(any), nat_need::ID).1, ["netlink"], "the walk lacks that");
-        assert_eq!(rows(of(&refusing).narrowed(any), need).1, ["netlink"]);
+        assert_eq!(rows(of(&cache).with_kernel_filter(any), nat_need::ID).1, ["netlink"], "the walk lacks that");
+        assert_eq!(rows(of(&refusing).with_kernel_filter(any), need).1, ["netlink"]);
         let counted = |(rows, _): (Vec<String>, _)| rows.iter().filter(|row| row.contains("packets: 0,")).count();
         rows(of(&cache).as_dump(KernelFilter { zero_counters: true, ..any }), need);
         assert_eq!(counted(rows(of(&cache).as_dump(any), need)), 3_000);
@@ -158,14 +158,14 @@ impl RowCache for Known {
         !self.refuses
     }
 
-    fn reuse(&self, row: RowBytes<'_>) -> Option<Reused> {
+    fn reuse(&self, row: RowBytes<'_>) -> Option<CachedRow> {
         let Some(told) = self.rows.borrow().get(row.bytes).cloned() else {
             *self.asked.borrow_mut() = row.bytes.to_vec();
             return None;
         };
         let Value::U64(timeout_s) = row.beside else { panic!("{row:?}") };
         self.again.borrow_mut().push((told, timeout_s as i64));
-        Some(Reused { next: Next::More, tag: 0 })
+        Some(CachedRow { next: Next::More, tag: 0 })
     }
 
     fn invalidate(&self) {
@@ -179,17 +179,17 @@ impl RowCache for Known {
 #[test]
 fn root_rows_are_known_again_but_for_their_time() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let lab = Lab::new("walkagain");
-    lab.track(mixed(2_000));
-    lab.inside(|| {
+    lab.track(mixed_entries(2_000));
+    lab.run_inside(|| {
         let (host, cache, mut known) = (Host::live(), BackendCache::new(), Known::default());
         let again = |known: &Known, fields: &[&str]| {
             known.again.borrow_mut().clear();
             let mut fresh = Vec::new();
             let source = ConntrackSource::new(&host, options(Some(Via::Bpf))).with_cache(&cache);
             let read = source.prepare(&demand(fields, Vec::new())).run_cached(known, &mut |row| {
-                let (text, timeout_s) = told(row);
+                let (text, timeout_s) = comparable(row);
                 let bytes = known.asked.take();
                 if !bytes.is_empty() {
                     let before = known.rows.borrow_mut().insert(bytes, text.clone());
@@ -218,8 +218,8 @@ fn root_rows_are_known_again_but_for_their_time() {
         assert_eq!((second.len(), fresh), (2_000, 0), "nothing is decoded again");
         same(&second);
         // A hundred entries are removed; ten of them come back with a mark.
-        remove(mixed(2_000).take(100));
-        insert(mixed(2_000).take(10).map(|entry| entry.mark(0x77)));
+        remove(mixed_entries(2_000).take(100));
+        insert(mixed_entries(2_000).take(10).map(|entry| entry.mark(0x77)));
         let (third, fresh) = again(&known, &fields);
         assert_eq!((third.len(), fresh), (1_910, 10));
         same(&third);
@@ -251,16 +251,16 @@ fn v4(addr: Addr) -> u32 {
 #[test]
 fn root_filters_are_the_walks() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let lab = Lab::new("walkfilter");
-    lab.track(mixed(4_000));
+    lab.track(mixed_entries(4_000));
     let net = |a, b, c, d, bits| Prefix::new(Addr::V4([a, b, c, d]), bits).unwrap();
     let end = |prefix, port| Operand::Endpoints(vec![EndpointTest { prefix, ports: Some((port, port)) }]);
     let cases: [(Vec<Expr>, Passes); 11] = [
         (vec![is("family", "inet6")], |row| row.family == 10),
         (vec![is("proto", "udp")], |row| row.orig.proto == 17),
         (vec![is("nat", "dnat")], |row| row.status.unwrap().0 & 0x30 == CtStatus::DST_NAT),
-        (vec![is("status", "assured")], |row| row.status.unwrap().has(CtStatus::ASSURED)),
+        (vec![is("status", "assured")], |row| row.status.unwrap().contains(CtStatus::ASSURED)),
         (vec![is("state", "established")], |row| row.state.is_some_and(|s| s.name() == "established")),
         (vec![test("mark", Operand::Number(3))], |row| row.mark == Some(3)),
         (vec![test("zone", Operand::Number(2))], |row| row.zone == Some(2)),
@@ -275,7 +275,7 @@ fn root_filters_are_the_walks() {
             v4(row.reply.dst) >> 4 == 0x0cb0_0710 && row.orig.proto == 6
         }),
     ];
-    lab.inside(|| {
+    lab.run_inside(|| {
         let cache = BackendCache::new();
         let mut all = Vec::new();
         read(&cache, Some(Via::Netlink), &demand(EVERY_FIELD, Vec::new()), |row| {
@@ -297,12 +297,12 @@ fn root_filters_are_the_walks() {
 #[test]
 fn root_all_namespaces_in_one_pass() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let labs = [Lab::new("walkall"), Lab::new("walkall")];
     for (n, lab) in (1u32..).zip(&labs) {
-        lab.track(mixed(100 * n));
+        lab.track(mixed_entries(100 * n));
     }
-    let ids: Vec<u64> = labs.iter().map(|lab| lab.inside(|| sys::netns::current_inode().unwrap())).collect();
+    let ids: Vec<u64> = labs.iter().map(|lab| lab.run_inside(|| sys::netns::current_inode().unwrap())).collect();
     let paths: Vec<_> = labs.iter().map(Lab::path).collect();
     let way = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
     let (host, cache) = (Host::live(), BackendCache::new());
@@ -315,12 +315,12 @@ fn root_all_namespaces_in_one_pass() {
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     assert_eq!(source.prepare(&demand).offer().backend, "bpf");
     let stats = source.run(&demand, &mut each).unwrap();
-    assert_eq!(stats.via, ["bpf"], "{:?} {:?}", cache.refused(), stats);
+    assert_eq!(stats.via, ["bpf"], "{:?} {:?}", cache.refusal(), stats);
     assert_eq!((found.get(&ids[0]), found.get(&ids[1])), (Some(&100), Some(&200)), "{found:?}");
     // The namespace is not entered: the source's handle is enough.
     let (netns, mut own) = (NetNs::open_path(&paths[1]).unwrap(), 0);
     let options = Options { via: Some(Via::Bpf), ..Options::new(ids[1]) };
-    let inside = ConntrackSource::new(&host, options).inside(&netns).with_cache(&cache).run(&demand, &mut |row| {
+    let inside = ConntrackSource::new(&host, options).in_netns(&netns).with_cache(&cache).run(&demand, &mut |row| {
         own += u32::from(row.netns_id == ids[1]);
         Next::More
     });
@@ -328,15 +328,15 @@ fn root_all_namespaces_in_one_pass() {
 }
 
 #[test]
-fn root_expired_ones_are_told_apart() {
+fn root_expired_entries_are_marked() {
     testkit::require_root!();
     // A dump of any namespace's table evicts expired entries of every namespace.
-    let _alone = Alone::take();
+    let _alone = ExclusiveUse::take();
     let lab = Lab::new("walkexpired");
-    lab.track(mixed(20));
+    lab.track(mixed_entries(20));
     let short = |n: u16| Entry::udp(([10, 8, 0, 1].into(), n), ([10, 8, 0, 2].into(), 53)).timeout_s(1);
     lab.track((1..=400).map(short));
-    lab.inside(|| {
+    lab.run_inside(|| {
         let cache = BackendCache::new();
         let mut seen = 0;
         wait_until("the short ones are over", || {
@@ -432,9 +432,9 @@ fn come_and_go(lab: &Lab, number: u8, stop: &AtomicBool, made: &AtomicU64) {
 #[test]
 fn root_flows_that_come_and_go_hide_and_double_nothing() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let lab = Lab::new("walkchurn");
-    let fixed = lab.inside(|| fixed(20_000));
+    let fixed = lab.run_inside(|| fixed(20_000));
     let (stop, made) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
@@ -459,7 +459,7 @@ fn root_a_table_that_is_resized_while_it_is_read() {
     testkit::require_root!();
     let lab = Lab::new("walkresize");
     let _knob = HostKnob::set(BUCKETS, "65536");
-    let fixed = lab.inside(|| fixed(40_000));
+    let fixed = lab.run_inside(|| fixed(40_000));
     let (stop, resized) = (AtomicBool::new(false), AtomicU64::new(0));
     std::thread::scope(|scope| {
         let _stop = StopOnDrop(&stop);
@@ -473,7 +473,7 @@ fn root_a_table_that_is_resized_while_it_is_read() {
                 resized.fetch_add(1, Ordering::Relaxed);
             }
         });
-        let id = lab.inside(|| sys::netns::current_inode().unwrap());
+        let id = lab.run_inside(|| sys::netns::current_inode().unwrap());
         let cache = BackendCache::new();
         for reading in 0..6 {
             assert_eq!(missing_and_double_of_all(&cache, &fixed, id), (0, 0), "reading {reading} of all");
@@ -493,10 +493,10 @@ fn root_chains_that_are_too_long() {
     testkit::require_root!();
     let lab = Lab::new("walklong");
     let _knob = HostKnob::set(BUCKETS, "65536");
-    let fixed = lab.inside(|| fixed(100_000));
+    let fixed = lab.run_inside(|| fixed(100_000));
     std::fs::write(BUCKETS, "1024").unwrap();
-    lab.inside(|| assert_eq!(missing_and_double(&BackendCache::new(), &fixed), (0, 0)));
-    lab.inside(|| {
+    lab.run_inside(|| assert_eq!(missing_and_double(&BackendCache::new(), &fixed), (0, 0)));
+    lab.run_inside(|| {
         let host = Host::live();
         let chains = |via| {
             let source = ConntrackSource::new(&host, options(Some(via)));
@@ -516,13 +516,13 @@ fn root_chains_that_are_too_long() {
 
 /// A single namespace is read separately; its walk measures the chains of the whole table all the same.
 #[test]
-fn root_issue_10_the_chains_are_told_where_one_namespace_is_all() {
+fn root_issue_10_chain_lengths_are_reported_if_one_namespace_has_all_entries() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let lab = Lab::new("walkonly");
-    lab.inside(|| fixed(100));
+    lab.run_inside(|| fixed(100));
     let (host, cache) = (Host::live(), BackendCache::new());
-    let netns_id = lab.inside(|| sys::netns::current_inode().unwrap());
+    let netns_id = lab.run_inside(|| sys::netns::current_inode().unwrap());
     let path = lab.path();
     let way = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
     let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way]).with_cache(&cache);
@@ -540,11 +540,11 @@ fn root_issue_10_the_chains_are_told_where_one_namespace_is_all() {
 #[test]
 fn root_a_walk_that_breaks_off_keeps_what_it_had() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let lab = Lab::new("walkbreaks");
     // More entries than one call of the program can process.
-    lab.inside(|| fixed(25_000));
-    lab.inside(|| {
+    lab.run_inside(|| fixed(25_000));
+    lab.run_inside(|| {
         let (host, cache) = (Host::live(), BackendCache::new());
         read(&cache, Some(Via::Bpf), &demand(&["orig_src"], Vec::new()), |_| {});
         // The program is loaded: the lookup of the table (two calls) and the first call succeed.
@@ -593,7 +593,7 @@ fn root_issue_10_a_resize_under_the_rest_of_a_broken_walk_hides_nothing() {
     let _knob = HostKnob::set(BUCKETS, "65536");
     // Only the initial namespace may open it.
     let file = std::fs::File::options().write(true).open(BUCKETS).unwrap();
-    lab.inside(|| {
+    lab.run_inside(|| {
         fixed(25_000);
         let (host, cache) = (Host::live(), BackendCache::new());
         let demand = demand(&["orig_src"], Vec::new());
@@ -618,10 +618,10 @@ fn root_issue_10_a_resize_under_the_rest_of_a_broken_walk_hides_nothing() {
 #[test]
 fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     testkit::require_root!();
-    let _shared = Together::share();
+    let _shared = SharedUse::share();
     let labs = [Lab::new("restofall"), Lab::new("restofall")];
-    labs.iter().for_each(|lab| drop(lab.inside(|| fixed(15_000))));
-    let ids: Vec<u64> = labs.iter().map(|lab| lab.inside(|| sys::netns::current_inode().unwrap())).collect();
+    labs.iter().for_each(|lab| drop(lab.run_inside(|| fixed(15_000))));
+    let ids: Vec<u64> = labs.iter().map(|lab| lab.run_inside(|| sys::netns::current_inode().unwrap())).collect();
     let paths: Vec<_> = labs.iter().map(Lab::path).collect();
     let way = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
     let (host, cache) = (Host::live(), BackendCache::new());
@@ -662,7 +662,7 @@ fn confined<T: Send>(lab: &Lab, dropped: &[Cap], work: impl FnOnce() -> T + Send
 fn root_without_the_rights_netlink_takes_over() {
     testkit::require_root!();
     let lab = Lab::new("walkrights");
-    lab.track(mixed(300));
+    lab.track(mixed_entries(300));
     let demand = demand(&["expired", "status"], Vec::new());
     confined(&lab, &[Cap::SysAdmin, Cap::NetAdmin], || {
         let mut rows = 0;
@@ -686,26 +686,26 @@ fn root_without_the_rights_netlink_takes_over() {
 fn root_a_recorded_walk_is_read_again() {
     testkit::require_root!();
     let lab = Lab::new("walktape");
-    lab.track(mixed(500));
+    lab.track(mixed_entries(500));
     let file = lab.dir().join("walk.tape");
     let of = |host: &Host, id: u64| {
         let mut rows = Vec::new();
         let options = Options { via: Some(Via::Bpf), ..Options::new(id) };
         let mut scan = ConntrackSource::new(host, options).scan(&demand(EVERY_FIELD, vec![is("family", "inet")]));
         let stats = scan.run(&mut |row| {
-            rows.push(told(row));
+            rows.push(comparable(row));
             Next::More
         });
         (rows, scan.chains().unwrap(), stats.unwrap())
     };
-    let id = lab.inside(|| sys::netns::current_inode().unwrap());
-    let live = lab.inside(|| {
+    let id = lab.run_inside(|| sys::netns::current_inode().unwrap());
+    let live = lab.run_inside(|| {
         let host = Host::live().recording(&file).unwrap();
         let (rows, chains, _) = of(&host, id);
         host.finish().unwrap();
         (rows, chains)
     });
-    let (again, chains, stats) = of(&Host::replaying(&file).unwrap(), id);
+    let (again, chains, stats) = of(&Host::open_replay(&file).unwrap(), id);
     assert!(live.0.len() > 300 && live == (again, chains));
     assert!(chains.nodes >= 1000, "entries that did not pass are in the chains, too: {chains:?}");
     assert!(stats.why.iter().any(|why| why.text.contains("filter of the walk: family")), "{stats:?}");

@@ -12,7 +12,7 @@ use crate::reading::Width;
 const STEPS_PER_S_MAX: u64 = 100_000_000;
 
 /// The difference, and a note about it.
-pub(crate) fn difference(
+pub(crate) fn compute_difference(
     kind: CounterKind,
     width: Width,
     before: i128,
@@ -37,8 +37,8 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn a_counter_that_wraps_or_begins_anew() {
-        let of = |width, before, now| difference(CounterKind::Counter, width, before, now, 1_000_000_000);
+    fn a_counter_that_wraps_or_restarts() {
+        let of = |width, before, now| compute_difference(CounterKind::Counter, width, before, now, 1_000_000_000);
         let end = i128::from(u32::MAX);
         assert_eq!(of(Width::Bits64, 5, 7), (Some(2), None));
         assert_eq!(of(Width::Bits32, end, 0), (Some(1), Some(CounterNote::Wrapped)));
@@ -47,7 +47,7 @@ mod tests {
         assert_eq!(of(Width::Bits32, 7, 5), (None, Some(CounterNote::Reset)));
         assert_eq!(of(Width::Bits64, end, 0), (None, Some(CounterNote::Reset)));
         assert_eq!(of(Width::Bits32, end + 9, 0), (None, Some(CounterNote::Reset)), "no value of 32 bits");
-        let gauge = difference(CounterKind::Gauge, Width::Bits32, 7, 5, 1);
+        let gauge = compute_difference(CounterKind::Gauge, Width::Bits32, 7, 5, 1);
         assert_eq!(gauge, (Some(-2), None));
     }
 
@@ -56,7 +56,7 @@ mod tests {
         fn no_difference_is_invented(before: u32, step in 0u32..1_000_000) {
             let now = before.wrapping_add(step);
             let (delta, note) =
-                difference(CounterKind::Counter, Width::Bits32, before.into(), now.into(), 1_000_000_000);
+                compute_difference(CounterKind::Counter, Width::Bits32, before.into(), now.into(), 1_000_000_000);
             prop_assert_eq!(delta, Some(step.into()));
             prop_assert_eq!(note.is_some(), now < before);
         }

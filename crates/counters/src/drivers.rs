@@ -50,11 +50,11 @@ mod tests {
         let full = "a_name_that_has_all_32_bytes_yes";
         let whole = bytes(&[("rx_queue_0_drops", 7), ("", 9), (full, u64::MAX)]);
         assert_eq!(add(&mut reading, &va, &whole), Some(()));
-        let found: Vec<(&str, i128)> = reading.counted().iter().map(|one| (one.name.text(), one.value)).collect();
+        let found: Vec<(&str, i128)> = reading.values().iter().map(|one| (one.name.text(), one.value)).collect();
         assert_eq!(found, [("rx_queue_0_drops", 7), (full, u64::MAX.into())]);
-        assert_eq!(reading.counted().first().and_then(|one| reading.object(one)), Some(&va));
+        assert_eq!(reading.values().first().and_then(|one| reading.object(one)), Some(&va));
         assert_eq!(add(&mut reading, &va, &[]), Some(()), "a driver without statistics");
         let cut = (1..whole.len()).filter(|len| add(&mut reading, &va, &whole[..*len]).is_some()).count();
-        assert_eq!((cut, reading.counted().len()), (0, 2), "cut ones add nothing");
+        assert_eq!((cut, reading.values().len()), (0, 2), "cut ones add nothing");
     }
 }

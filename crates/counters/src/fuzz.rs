@@ -13,12 +13,12 @@ pub fn fuzz_counters(data: &[u8]) {
     texts::add_single(&mut reading, CounterSource::Snmp6, data);
     texts::add_softnet(&mut reading, data);
     texts::add_neigh(&mut reading, "arp", data);
-    let of_texts = reading.counted().len();
+    let of_texts = reading.values().len();
     assert!(of_texts <= 5 * data.len(), "each value has a byte");
     let _ = (links::add(&mut reading, data), qdiscs::add(&mut reading, data, &[]));
     let _ = traps::add(&mut reading, data);
     let _ = drivers::add(&mut reading, &Object::iface(1, b"va"), data);
-    assert!(reading.counted().iter().all(|one| one.object.is_none() || reading.object(one).is_some()));
+    assert!(reading.values().iter().all(|one| one.object.is_none() || reading.object(one).is_some()));
 }
 
 #[cfg(test)]

@@ -21,9 +21,9 @@ pub mod texts;
 mod traps;
 
 pub use fuzz::fuzz_counters;
-pub use meanings::{Meaning, describe};
+pub use meanings::{CounterMeaning, describe};
 pub use memory::CounterMemory;
 pub use probe::{probe_drivers, probe_traps};
-pub use reader::{CounterReader, ReadMore, read_sockets};
+pub use reader::{CounterReader, ReadAdditional, read_sockets};
 pub use reading::{COUNTERS_MAX, CounterReading, CounterValue, Object, Width};
 pub use source::{CounterTable, NextReading};

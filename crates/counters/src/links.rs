@@ -53,7 +53,7 @@ const STATS64: &[&str] = &[
 /// The request for all interfaces.
 pub(crate) fn request() -> Request {
     let mut request = Request::dump(RTM_GETLINK);
-    request.body(&[0; IFINFOMSG]);
+    request.append(&[0; IFINFOMSG]);
     request
 }
 

@@ -21,7 +21,7 @@ impl CounterMemory {
     }
 
     /// The previous reading of a namespace, or of the host.
-    pub(crate) fn before(&self, netns_id: Option<u64>) -> Option<&CounterReading> {
+    pub(crate) fn previous_reading(&self, netns_id: Option<u64>) -> Option<&CounterReading> {
         self.before.get(&netns_id)
     }
 
@@ -53,12 +53,12 @@ impl<'b> Matches<'b> {
     /// The previous value of a counter of `reading`; `None` if the counter did not exist.
     pub(crate) fn value(&mut self, reading: &CounterReading, counted: &CounterValue) -> Option<i128> {
         let wanted = key(reading, counted);
-        let found = match self.before.counted().get(self.at) {
+        let found = match self.before.values().get(self.at) {
             Some(next) if key(self.before, next) == wanted => self.at,
             _ => *self.index.get_or_insert_with(|| index(self.before)).get(&wanted)?,
         };
         self.at = found + 1;
-        self.before.counted().get(found).map(|one| one.value)
+        self.before.values().get(found).map(|one| one.value)
     }
 
     /// True if the previous reading has other counters of the same source and object. A counter missing among them was
@@ -68,7 +68,7 @@ impl<'b> Matches<'b> {
         let before = self.before;
         let known = self
             .counted
-            .get_or_insert_with(|| before.counted().iter().map(|one| (one.source, before.object(one))).collect());
+            .get_or_insert_with(|| before.values().iter().map(|one| (one.source, before.object(one))).collect());
         known.contains(&(counted.source, reading.object(counted)))
     }
 }
@@ -78,7 +78,7 @@ fn key<'r>(reading: &'r CounterReading, counted: &'r CounterValue) -> CounterKey
 }
 
 fn index(reading: &CounterReading) -> HashMap<CounterKey<'_>, usize> {
-    reading.counted().iter().enumerate().map(|(at, one)| (key(reading, one), at)).collect()
+    reading.values().iter().enumerate().map(|(at, one)| (key(reading, one), at)).collect()
 }
 
 #[cfg(test)]
@@ -102,7 +102,7 @@ mod tests {
         let before = reading(&[(1, "lo", 10), (2, "va", 20), (3, "vb", 30)]);
         let now = reading(&[(3, "vb", 31), (4, "va", 0), (1, "lo", 11)]);
         let mut matches = Matches::new(&before);
-        let values: Vec<Option<i128>> = now.counted().iter().map(|one| matches.value(&now, one)).collect();
+        let values: Vec<Option<i128>> = now.values().iter().map(|one| matches.value(&now, one)).collect();
         assert_eq!(values, [Some(30), Some(31), None, None, Some(10), Some(11)]);
     }
 
@@ -114,7 +114,7 @@ mod tests {
         now.add(CounterSource::Iface, "rx_dropped", Some(object), 3, Width::Bits64);
         now.add(CounterSource::Snmp, "IcmpMsgInType8", None, 1, Width::Bits64);
         let mut matches = Matches::new(&before);
-        let new = now.counted().iter().filter(|one| matches.value(&now, one).is_none()).collect::<Vec<_>>();
+        let new = now.values().iter().filter(|one| matches.value(&now, one).is_none()).collect::<Vec<_>>();
         let known: Vec<(&str, bool)> =
             new.iter().map(|one| (one.name.text(), matches.knew_object(&now, one))).collect();
         let expected = [("rx_packets", false), ("tx_packets", false), ("rx_dropped", true), ("IcmpMsgInType8", false)];

@@ -26,7 +26,7 @@ const INGRESS: u32 = 0xFFFF_FFF1;
 /// The request for all queueing disciplines.
 pub(crate) fn request() -> Request {
     let mut request = Request::dump(RTM_GETQDISC);
-    request.body(&[0; TCMSG]);
+    request.append(&[0; TCMSG]);
     request
 }
 
@@ -105,7 +105,7 @@ mod tests {
         message.extend_from_slice(b"\x08\0\x01\0tbf\0");
         message.extend_from_slice(b"\x14\0\x07\0\x10\0\x03\0\x01\0\0\0\x02\0\0\0\x03\0\0\0");
         assert_eq!(add(&mut reading, &message, &[]), Some(()));
-        let names: Vec<(&str, i128)> = reading.counted().iter().map(|one| (one.name.text(), one.value)).collect();
+        let names: Vec<(&str, i128)> = reading.values().iter().map(|one| (one.name.text(), one.value)).collect();
         assert_eq!(names, [("qlen", 1), ("backlog", 2), ("drops", 3)]);
         assert_eq!(&*reading.objects()[0].label, b"if7 tbf 0: parent 0:0");
     }

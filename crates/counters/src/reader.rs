@@ -20,20 +20,20 @@ const TRIES: u32 = 3;
 const PURPOSE: &str = " counters";
 
 /// Adds counters that another crate reads, of the calling thread's namespace.
-pub type ReadMore<'r> = dyn Fn(&Host, u64, &mut CounterReading, &mut RowStats) + 'r;
+pub type ReadAdditional<'r> = dyn Fn(&Host, u64, &mut CounterReading, &mut RowStats) + 'r;
 
 /// Reads counters of network namespaces and of the host.
 pub struct CounterReader<'h> {
     host: &'h Host,
     targets: Vec<NetnsTarget<'h>>,
-    more: &'h ReadMore<'h>,
+    more: &'h ReadAdditional<'h>,
     /// True to also read the driver statistics of each interface.
     drivers: bool,
 }
 
 impl<'h> CounterReader<'h> {
     /// A reader of the namespaces `targets`; entering a namespace other than the current one needs CAP_SYS_ADMIN.
-    pub fn new(host: &'h Host, targets: Vec<NetnsTarget<'h>>, more: &'h ReadMore<'h>) -> CounterReader<'h> {
+    pub fn new(host: &'h Host, targets: Vec<NetnsTarget<'h>>, more: &'h ReadAdditional<'h>) -> CounterReader<'h> {
         CounterReader { host, targets, more, drivers: false }
     }
 
@@ -68,7 +68,7 @@ impl<'h> CounterReader<'h> {
                 Next::More => ControlFlow::Continue(()),
             }
         });
-        many.gone(not_entered.gone);
+        many.add_vanished(not_entered.gone);
         not_entered.unreadable.into_iter().for_each(|why| many.not_entered(why.error.errno.is_denied(), why));
     }
 }
@@ -114,7 +114,7 @@ impl<'h> NetnsReading<'h> {
         }
     }
 
-    fn read_netns(&mut self, netns_id: u64, drivers: bool, more: &ReadMore<'_>) {
+    fn read_netns(&mut self, netns_id: u64, drivers: bool, more: &ReadAdditional<'_>) {
         self.read_protocols(netns_id);
         self.read_links(netns_id);
         if drivers {
@@ -150,24 +150,26 @@ impl<'h> NetnsReading<'h> {
         match read {
             Ok(()) => {
                 self.has_read = true;
-                self.stats.used("proc");
+                self.stats.add_backend("proc");
                 let skipped = add(&mut self.reading, &text);
                 if skipped > 0 {
-                    self.stats.arrived(skipped);
+                    self.stats.add_arrived(skipped);
                     self.stats.failed_rows(skipped, Some(format!("lines of {path}")));
                 }
             }
             Err(_) if is_absent => {}
-            Err(error) => self.failed("counters", error.errno == Errno::NOT_RECORDED, error.to_string(), Some(error)),
+            Err(error) => {
+                self.add_failure("counters", error.errno == Errno::NOT_RECORDED, error.to_string(), Some(error))
+            }
         }
         self.text = text;
         !is_absent
     }
 
-    fn failed(&mut self, what: &str, is_not_recorded: bool, words: String, error: Option<SysError>) {
+    fn add_failure(&mut self, what: &str, is_not_recorded: bool, words: String, error: Option<SysError>) {
         if is_not_recorded {
             let text = format!("the recording does not hold all {what} (`netwren record FILE` records everything)");
-            self.stats.unanswered(text);
+            self.stats.add_unanswered(text);
         } else {
             self.stats.incomplete(1, words);
         }
@@ -196,17 +198,17 @@ impl<'h> NetnsReading<'h> {
             match read {
                 Ok(()) => {
                     if drivers::add(&mut self.reading, &iface, &bytes).is_none() {
-                        self.stats.arrived(1);
+                        self.stats.add_arrived(1);
                         self.stats.failed_rows(1, Some("statistics of a driver".to_owned()));
                     }
                 }
                 // Recordings of earlier versions do not contain driver statistics.
                 Err(error) if error.errno == Errno::NOT_RECORDED => {
-                    self.failed("statistics of drivers", true, String::new(), None);
+                    self.add_failure("statistics of drivers", true, String::new(), None);
                     break;
                 }
                 Err(error) => {
-                    let name = sys::escaped(&iface.iface);
+                    let name = sys::escape_bytes(&iface.iface);
                     self.stats.incomplete(
                         1,
                         format!("the driver statistics of an interface could not be read ({name}: {error})"),
@@ -220,12 +222,12 @@ impl<'h> NetnsReading<'h> {
     /// Reads the traps of devices. A kernel without devlink has no traps.
     fn read_traps(&mut self, netns_id: u64) {
         let key = format!("counters/family of devlink@{netns_id}");
-        let family = match generic::listed(self.host, traps::FAMILY, &key, None) {
+        let family = match generic::find_in_list(self.host, traps::FAMILY, &key, None) {
             Ok(Some(family)) => family.id,
             Ok(None) => return,
             Err(error) => {
                 let is_not_recorded = matches!(&error, DumpError::Io(io) if io.errno == Errno::NOT_RECORDED);
-                self.failed("devlink traps", is_not_recorded, error.to_string(), None);
+                self.add_failure("devlink traps", is_not_recorded, error.to_string(), None);
                 return;
             }
         };
@@ -265,12 +267,12 @@ impl<'h> NetnsReading<'h> {
                 break;
             }
         }
-        self.stats.arrived(undecoded);
+        self.stats.add_arrived(undecoded);
         self.stats.failed_rows(undecoded, Some(query.what));
         match end {
             Ok(end) => {
                 self.has_read = true;
-                self.stats.used("netlink");
+                self.stats.add_backend("netlink");
                 if end.interrupted {
                     self.stats
                         .incomplete(0, format!("{} changed while they were read: some may be missing", query.what));
@@ -280,7 +282,7 @@ impl<'h> NetnsReading<'h> {
             Err(error) if error.errno() == Some(Errno::OPNOTSUPP) => {}
             Err(error) => {
                 let is_not_recorded = matches!(&error, DumpError::Io(io) if io.errno == Errno::NOT_RECORDED);
-                self.failed(query.what, is_not_recorded, error.to_string(), None);
+                self.add_failure(query.what, is_not_recorded, error.to_string(), None);
             }
         }
     }

@@ -2,7 +2,7 @@
 
 use record::rows::CounterSource;
 
-use crate::meanings::{self, Meaning};
+use crate::meanings::{self, CounterMeaning};
 
 /// Maximum number of counters in a reading: 40,000 interfaces. [`CounterReading::over`] counts the others.
 ///
@@ -40,7 +40,7 @@ pub struct CounterValue {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CounterName {
     /// A counter with a description.
-    Known(&'static Meaning),
+    Known(&'static CounterMeaning),
     /// A counter of a newer kernel, or with a number in its name.
     Other(Box<str>),
 }
@@ -102,7 +102,7 @@ impl CounterName {
 
 impl CounterReading {
     /// The counters in the kernel's order.
-    pub fn counted(&self) -> &[CounterValue] {
+    pub fn values(&self) -> &[CounterValue] {
         &self.counted
     }
 
@@ -151,7 +151,7 @@ mod tests {
     fn counters_are_bounded() {
         let mut reading = CounterReading::default();
         (0..COUNTERS_MAX + 3).for_each(|_| reading.add(CounterSource::Iface, "mtu", None, 1, Width::Bits32));
-        assert_eq!((reading.counted().len(), reading.over), (COUNTERS_MAX, 3));
+        assert_eq!((reading.values().len(), reading.over), (COUNTERS_MAX, 3));
     }
 
     #[test]
@@ -161,7 +161,7 @@ mod tests {
         reading.add(CounterSource::Snmp, "UdpNoPorts", None, 7, Width::Bits64);
         reading.add(CounterSource::Snmp, "UdpOfTomorrow", None, 8, Width::Bits64);
         reading.add(CounterSource::Softnet, "dropped", Some(cpu), 9, Width::Bits32);
-        let (counted, text) = (reading.counted(), |nth: usize| reading.counted().get(nth).map(|one| one.name.text()));
+        let (counted, text) = (reading.values(), |nth: usize| reading.values().get(nth).map(|one| one.name.text()));
         let is_known = |one: &CounterValue| matches!(one.name, CounterName::Known(_));
         assert_eq!(counted.iter().map(is_known).collect::<Vec<_>>(), [true, false, true]);
         assert_eq!(text(1), Some("UdpOfTomorrow"));

@@ -9,7 +9,7 @@ use record::{
 };
 use sys::{Errno, Host};
 
-use crate::difference::difference;
+use crate::difference::compute_difference;
 use crate::meanings;
 use crate::memory::{CounterMemory, Matches};
 use crate::reader::CounterReader;
@@ -30,19 +30,19 @@ pub enum NextReading {
 /// makes it.
 pub struct CounterTable<'h> {
     reader: CounterReader<'h>,
-    compared: Option<Compared<'h>>,
+    compared: Option<ComparedReading<'h>>,
     /// True to leave out counters that did not change.
     changed_only: bool,
 }
 
-struct Compared<'h> {
+struct ComparedReading<'h> {
     memory: &'h RefCell<CounterMemory>,
     next: &'h dyn Fn() -> NextReading,
 }
 
 impl<'h> CounterTable<'h> {
     /// The rows of one reading, without differences.
-    pub fn of_one(reader: CounterReader<'h>) -> CounterTable<'h> {
+    pub fn from_reading(reader: CounterReader<'h>) -> CounterTable<'h> {
         CounterTable { reader, compared: None, changed_only: false }
     }
 
@@ -52,7 +52,7 @@ impl<'h> CounterTable<'h> {
         memory: &'h RefCell<CounterMemory>,
         next: &'h dyn Fn() -> NextReading,
     ) -> CounterTable<'h> {
-        CounterTable { reader, compared: Some(Compared { memory, next }), changed_only: false }
+        CounterTable { reader, compared: Some(ComparedReading { memory, next }), changed_only: false }
     }
 
     /// Leaves out the counters that did not change, if `changed_only`.
@@ -72,7 +72,7 @@ impl<'h> CounterTable<'h> {
     }
 
     /// Makes the first reading if it is missing; false if the run ended before the second.
-    fn first_reading(&self, compared: &Compared<'h>, many: &mut MergedStats) -> Result<bool, SourceError> {
+    fn first_reading(&self, compared: &ComparedReading<'h>, many: &mut MergedStats) -> Result<bool, SourceError> {
         if compared.memory.borrow().at_ns().is_some() {
             return Ok(true);
         }
@@ -102,7 +102,7 @@ impl<'h> CounterTable<'h> {
     fn second_reading(&self, many: &mut MergedStats, each: &mut Each<'_, KernelCounters>) -> Result<(), SourceError> {
         let now_ns = clock_ns(self.reader.host())?;
         let mut readings = BTreeMap::new();
-        let mut differences = Differences {
+        let mut differences = DifferenceRows {
             changed_only: self.changed_only,
             window_ns: self.compared.as_ref().and_then(|compared| {
                 compared.memory.borrow().at_ns().map(|before_ns| now_ns.saturating_sub(before_ns))
@@ -111,7 +111,7 @@ impl<'h> CounterTable<'h> {
         };
         self.reader.read_all(many, &mut |netns_id, reading, stats| {
             let memory = self.compared.as_ref().map(|compared| compared.memory.borrow());
-            let before = memory.as_ref().and_then(|memory| memory.before(netns_id));
+            let before = memory.as_ref().and_then(|memory| memory.previous_reading(netns_id));
             let next = differences.rows(netns_id, &reading, before, stats, each);
             drop(memory);
             if self.compared.is_some() {
@@ -140,7 +140,7 @@ impl Source<KernelCounters> for CounterTable<'_> {
 }
 
 /// The value of a counter in the previous reading.
-enum Before {
+enum PreviousValue {
     Value(i128),
     /// The previous reading has the object but not this counter, which the kernel only lists once it has occurred.
     Absent,
@@ -149,14 +149,14 @@ enum Before {
 }
 
 /// Turns the readings of one moment into rows.
-struct Differences {
+struct DifferenceRows {
     changed_only: bool,
     window_ns: Option<u64>,
     /// Number of counters that were reset.
     resets: u64,
 }
 
-impl Differences {
+impl DifferenceRows {
     fn rows(
         &mut self,
         netns_id: Option<u64>,
@@ -166,13 +166,14 @@ impl Differences {
         each: &mut Each<'_, KernelCounters>,
     ) -> Next {
         let mut matches = before.map(Matches::new);
-        for counted in reading.counted() {
-            stats.arrived(1);
-            let before = matches.as_mut().map_or(Before::Unknown, |matches| match matches.value(reading, counted) {
-                Some(value) => Before::Value(value),
-                None if matches.knew_object(reading, counted) => Before::Absent,
-                None => Before::Unknown,
-            });
+        for counted in reading.values() {
+            stats.add_arrived(1);
+            let before =
+                matches.as_mut().map_or(PreviousValue::Unknown, |matches| match matches.value(reading, counted) {
+                    Some(value) => PreviousValue::Value(value),
+                    None if matches.knew_object(reading, counted) => PreviousValue::Absent,
+                    None => PreviousValue::Unknown,
+                });
             let row = self.row(netns_id, reading, counted, before);
             let is_changed = match (row.delta, row.note) {
                 (Some(0), None) => false,
@@ -180,7 +181,7 @@ impl Differences {
                 _ => true,
             };
             if self.changed_only && !is_changed {
-                stats.filtered();
+                stats.add_filtered();
                 continue;
             }
             stats.row();
@@ -196,7 +197,7 @@ impl Differences {
         netns_id: Option<u64>,
         reading: &'r CounterReading,
         counted: &'r CounterValue,
-        before: Before,
+        before: PreviousValue,
     ) -> Counter<'r> {
         let meaning = match &counted.name {
             CounterName::Known(meaning) => (meaning.kind, meaning.text),
@@ -205,10 +206,12 @@ impl Differences {
         let (kind, meaning) = meaning;
         let (delta, note) = match (self.window_ns, before) {
             (None, _) => (None, None),
-            (Some(window_ns), Before::Value(before)) => {
-                difference(kind, counted.width, before, counted.value, window_ns)
+            (Some(window_ns), PreviousValue::Value(before)) => {
+                compute_difference(kind, counted.width, before, counted.value, window_ns)
             }
-            (Some(_), Before::Absent) if kind == CounterKind::Counter => (Some(counted.value), Some(CounterNote::New)),
+            (Some(_), PreviousValue::Absent) if kind == CounterKind::Counter => {
+                (Some(counted.value), Some(CounterNote::New))
+            }
             (Some(_), _) => (None, Some(CounterNote::New)),
         };
         self.resets += u64::from(note == Some(CounterNote::Reset));

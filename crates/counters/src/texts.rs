@@ -178,7 +178,7 @@ mod tests {
                 let object = reading.object(one).map(|object| object.label.escape_ascii().to_string());
                 (format!("{} {}", object.unwrap_or_default(), one.name.text()), one.value)
             };
-            reading.counted().iter().map(row).collect()
+            reading.values().iter().map(row).collect()
         };
         assert_eq!(of(&reading)[1], ("cpu7 dropped".to_owned(), 1));
         assert_eq!(of(&reading)[7], ("cpu7 process_qlen".to_owned(), 8));

@@ -24,7 +24,7 @@ const STATS: &[(u16, &str)] = &[(0, "packets"), (1, "bytes"), (2, "dropped")];
 /// The request for all traps of the devices of a namespace.
 pub(crate) fn request(family: u16) -> Request {
     let mut request = Request::dump(family);
-    request.body(&[DEVLINK_CMD_TRAP_GET, 1, 0, 0]);
+    request.append(&[DEVLINK_CMD_TRAP_GET, 1, 0, 0]);
     request
 }
 
@@ -85,13 +85,13 @@ mod tests {
         let messages: Vec<&[u8]> = Messages::new(TRAPS).map(|message| message.unwrap().payload).collect();
         let added = messages.iter().filter(|message| add(&mut reading, message).is_some()).count();
         assert_eq!(added, 14, "{} messages", messages.len());
-        let of = |name: &str| reading.counted().iter().find(|one| one.name.text() == name).unwrap();
+        let of = |name: &str| reading.values().iter().find(|one| one.name.text() == name).unwrap();
         let object = |name: &str| reading.object(of(name)).unwrap();
         assert!(of("source_mac_is_multicast.packets").value > 0);
         assert!(object("source_mac_is_multicast.packets").is_drop_trap);
         assert_eq!(&*object("source_mac_is_multicast.packets").label, b"netdevsim/netdevsim1");
         assert!(!object("ttl_value_is_too_small.packets").is_drop_trap, "an exception, which the kernel takes over");
-        assert!(reading.counted().iter().any(|one| one.name.text() == "blackhole_route.dropped"));
+        assert!(reading.values().iter().any(|one| one.name.text() == "blackhole_route.dropped"));
         for message in messages {
             (0..message.len()).for_each(|len| _ = add(&mut CounterReading::default(), &message[..len]));
         }

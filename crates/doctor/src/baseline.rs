@@ -265,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changed_is_told_by_kind() {
+    fn changes_are_reported_by_kind() {
         let of = |overflows: i64, datagrams: i64, max: i64, cpus: [i64; 2]| {
             let mut sample = Sample::of(&[
                 (CounterSource::Netstat, "TcpExtListenOverflows", "", 5, 5 + overflows),

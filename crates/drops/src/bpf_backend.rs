@@ -47,11 +47,11 @@ impl CountsDrops for BpfCounts {
     }
 
     fn each(&mut self, each: &mut dyn FnMut(&[u8; KEY_BYTES], u64, u64)) -> Result<(), DropsError> {
-        self.program.each(each).map_err(DropsError::from)
+        self.program.for_each(each).map_err(DropsError::from)
     }
 
     fn sample(&self, key: &[u8; KEY_BYTES], sample: &mut [u8; SAMPLE_BYTES]) -> Result<(), DropsError> {
-        self.program.sample(key, sample).map(drop).map_err(DropsError::from)
+        self.program.read_sample(key, sample).map(drop).map_err(DropsError::from)
     }
 
     fn losses(&mut self) -> Result<BackendLosses, DropsError> {

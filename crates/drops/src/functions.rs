@@ -76,7 +76,7 @@ mod tests {
     fn root_names_are_those_of_kallsyms() {
         testkit::require_root!();
         let Ok(program) = bpf::FunctionNames::load() else {
-            testkit::loud("skipped: no program of the type syscall");
+            testkit::print_loud("skipped: no program of the type syscall");
             return;
         };
         let host = Host::live();
@@ -90,7 +90,7 @@ mod tests {
         all.find(&host, addresses.iter().copied());
         let (mut same, mut other) = (0, Vec::new());
         for address in addresses {
-            let (name, behind) = all.place(address).unwrap();
+            let (name, behind) = all.locate(address).unwrap();
             let mut told = false;
             program.find(address, |found, _| told = found == name).unwrap();
             if told {

@@ -469,7 +469,7 @@ mod tests {
     }
 
     #[test]
-    fn beside_packets_only_what_is_none_of_them() {
+    fn losses_that_are_packets_are_not_counted_twice() {
         let mut losses = Losses::default();
         losses.add_counter(&counter(Iface, "rx_missed_errors", 5));
         losses.add_counter(&Counter { is_virtual: true, ..counter(Iface, "rx_errors", 6) });

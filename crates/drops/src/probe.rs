@@ -1,16 +1,18 @@
 //! Checks whether drops can be counted here, for `netwren support`.
-use sys::{Host, Tried};
+use sys::{Host, ProbeResult};
 
 use crate::net_dm::{Presence, presence};
 use crate::trace::is_there;
 
 /// Whether drops can be counted and how, or why not. The program is loaded and unloaded; nothing is attached.
-pub fn probe(host: &Host) -> Tried {
+pub fn probe(host: &Host) -> ProbeResult {
     let reasons = match by_bpf(host) {
         Ok(reasons) => reasons,
         Err(why) if is_there(host) => {
             let why = why.words;
-            return Tried::works(format!("via tracefs, only reasons and places, of all namespaces (BPF: {why})"));
+            return ProbeResult::new_working(format!(
+                "via tracefs, only reasons and places, of all namespaces (BPF: {why})"
+            ));
         }
         Err(why) => return why,
     };
@@ -19,29 +21,31 @@ pub fn probe(host: &Host) -> Tried {
         many => format!("with {many} reasons"),
     };
     let places = if crate::symbols::are_shown(host) { "function" } else { "address (names need CAP_SYSLOG)" };
-    Tried::works(format!("via BPF at the tracepoint kfree_skb, {reasons} and by {places}"))
+    ProbeResult::new_working(format!("via BPF at the tracepoint kfree_skb, {reasons} and by {places}"))
 }
 
 /// Whether the kernel's drop monitor can be read. Loads no module, and starts nothing.
-pub fn probe_monitor(host: &Host) -> Tried {
-    let may = sys::caps::effective().is_ok_and(|held| held.has(sys::caps::Cap::NetAdmin));
+pub fn probe_monitor(host: &Host) -> ProbeResult {
+    let may = sys::caps::effective().is_ok_and(|held| held.contains(sys::caps::Cap::NetAdmin));
     match presence(host) {
         Presence::There if !may => {
-            Tried::fails(sys::Missing::Right, "the drop monitor is available, and needs CAP_NET_ADMIN")
+            ProbeResult::new_missing(sys::Missing::Right, "the drop monitor is available, and needs CAP_NET_ADMIN")
         }
-        Presence::There => Tried::works("via the drop monitor, for all namespaces, one message per packet"),
-        Presence::NotLoaded => Tried::fails(sys::Missing::Module, "module drop_monitor is not loaded"),
-        Presence::Absent => Tried::fails(sys::Missing::KernelOption, "this kernel has no drop monitor (NET_DM)"),
+        Presence::There => ProbeResult::new_working("via the drop monitor, for all namespaces, one message per packet"),
+        Presence::NotLoaded => ProbeResult::new_missing(sys::Missing::Module, "module drop_monitor is not loaded"),
+        Presence::Absent => {
+            ProbeResult::new_missing(sys::Missing::KernelOption, "this kernel has no drop monitor (NET_DM)")
+        }
     }
 }
 
 /// Number of the kernel's reasons, or why the program cannot be loaded.
 #[cfg(feature = "bpf")]
-fn by_bpf(host: &Host) -> Result<usize, Tried> {
-    bpf::PacketDrops::try_load(host).map(|reasons| reasons.reasons.len()).map_err(|error| error.tried())
+fn by_bpf(host: &Host) -> Result<usize, ProbeResult> {
+    bpf::PacketDrops::try_load(host).map(|reasons| reasons.reasons.len()).map_err(|error| error.to_tried())
 }
 
 #[cfg(not(feature = "bpf"))]
-fn by_bpf(_: &Host) -> Result<usize, Tried> {
-    Err(Tried::fails(sys::Missing::Build, "netwren was built without BPF"))
+fn by_bpf(_: &Host) -> Result<usize, ProbeResult> {
+    Err(ProbeResult::new_missing(sys::Missing::Build, "netwren was built without BPF"))
 }

@@ -116,11 +116,11 @@ impl Scan<Drops> for DropScan<'_, '_> {
             return Ok(stats.close());
         }
         let reading = DropReading::decode(&block)?;
-        stats.used(reading.header.via.name());
+        stats.add_backend(reading.header.via.name());
         let mut left_out = LeftOut::default();
         let is_one = !reading.header.all_netns;
         reading.each(|row, is_merged| {
-            stats.arrived(1);
+            stats.add_arrived(1);
             let out = if is_one && row.netns_id == 0 && !is_merged {
                 left_out.unplaced(row);
                 true
@@ -128,7 +128,7 @@ impl Scan<Drops> for DropScan<'_, '_> {
                 left_out.routine(row, self.all)
             };
             if out {
-                stats.filtered();
+                stats.add_filtered();
                 return true;
             }
             stats.row();
@@ -231,7 +231,7 @@ fn tell(header: &RoundHeader, stats: &mut RowStats) {
         stats.incomplete(0, limits);
     }
     if header.names_hidden {
-        stats.note(NAMES_HIDDEN);
+        stats.add_note(NAMES_HIDDEN);
     }
     if header.no_reasons {
         stats.incomplete(

@@ -139,7 +139,7 @@ impl Stream<DropEvents> for DropStream<'_> {
         let EventHeader { lost, missed, flags, .. } = self.header;
         let has = |flag: u64| flags & flag != 0;
         let via = via_of(has(event_block::BY_TRACE), has(event_block::BY_NET_DM));
-        stats.used(via.name());
+        stats.add_backend(via.name());
         if let Some(limits) = limits(via) {
             stats.incomplete(0, limits);
         }

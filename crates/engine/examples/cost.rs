@@ -5,7 +5,7 @@
 //! is not included.
 #![forbid(unsafe_code)]
 
-use engine::{Fold, OneRound, Plan, PlanRequest, Predicate, Sort, columns, filter};
+use engine::{Fold, OneRound, Plan, PlanRequest, Predicate, SortKey, columns, filter};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
     Accounting, Addr, Columns, Demand, Lookups, Next, Round, Scan, Schema, Sink, SinkError, Source, State, Value,
@@ -91,7 +91,7 @@ fn measure_plan(name: &str, source: &mut Canned, request: PlanRequest) {
     match Plan::<Sockets>::new(request) {
         Ok(plan) => measure(name, source.passes, source.rows.len() * source.times, || {
             let mut sink = Cells::default();
-            let run = plan.run(&mut OneRound::new(source, &Lookups::none(), &|| false), &mut sink);
+            let run = plan.run(&mut OneRound::new(source, &Lookups::empty(), &|| false), &mut sink);
             sink.0.wrapping_add(run.map_or(0, |run| run.stats.filtered))
         }),
         Err(error) => println!("{name}: {error}"),
@@ -107,22 +107,22 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "local_port in (22, 80, 443, 8000-8999) or peer_port < 1024",
         "not (state = listen or peer in (192.168.0.0/16, 172.16.0.0/12))",
     ] {
-        let predicate = Predicate::<Sockets>::new(&filter::conjuncts(Schema::of::<Sockets>(), text)?)?;
+        let predicate = Predicate::<Sockets>::new(&filter::conjuncts(Schema::from_table::<Sockets>(), text)?)?;
         measure(text, passes, count, || {
             let mut passed = 0;
-            source.each(|row| passed += u64::from(predicate.matches(row, &Lookups::none())));
+            source.each(|row| passed += u64::from(predicate.matches(row, &Lookups::empty())));
             passed
         });
     }
-    let default = columns::resolve(Schema::of::<Sockets>(), None, columns::Base::Default, false)?;
-    let nine = columns::resolve(Schema::of::<Sockets>(), Some("+inode"), columns::Base::Default, false)?;
-    let conjuncts = filter::conjuncts(Schema::of::<Sockets>(), "state = established and peer in 10.0.0.0/8")?;
+    let default = columns::resolve(Schema::from_table::<Sockets>(), None, columns::Base::Default, false)?;
+    let nine = columns::resolve(Schema::from_table::<Sockets>(), Some("+inode"), columns::Base::Default, false)?;
+    let conjuncts = filter::conjuncts(Schema::from_table::<Sockets>(), "state = established and peer in 10.0.0.0/8")?;
     let request = |columns: &[usize]| PlanRequest { columns: columns.to_vec(), ..PlanRequest::default() };
     measure_plan("nothing but the loop (1 column)", &mut source, request(&default[..1]));
     measure_plan("8 default columns", &mut source, request(&default));
     measure_plan("9 columns", &mut source, request(&nine));
     measure_plan("9 columns, filtered", &mut source, PlanRequest { conjuncts, ..request(&nine) });
-    let sort = || Sort::parse_list("recv_q:desc");
+    let sort = || SortKey::parse_list("recv_q:desc");
     measure_plan("9 columns, sorted", &mut source, PlanRequest { sort: sort(), ..request(&nine) });
     measure_plan(
         "9 columns, first 10 of sorted",

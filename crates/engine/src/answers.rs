@@ -7,7 +7,7 @@ use std::fmt;
 
 /// A field that the request names although the forced backend lacks it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unanswered {
+pub struct UnansweredField {
     /// The field.
     pub field: &'static str,
     /// The forced backend.
@@ -16,9 +16,9 @@ pub struct Unanswered {
     pub has_it: Vec<&'static str>,
 }
 
-impl fmt::Display for Unanswered {
+impl fmt::Display for UnansweredField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Unanswered { field, backend, has_it } = self;
+        let UnansweredField { field, backend, has_it } = self;
         write!(f, "`{field}` cannot be read by {backend}")?;
         match has_it.as_slice() {
             [] => f.write_str("; no other backend can read it either"),
@@ -27,17 +27,17 @@ impl fmt::Display for Unanswered {
     }
 }
 
-impl std::error::Error for Unanswered {}
+impl std::error::Error for UnansweredField {}
 
 impl<T: Table> Plan<T> {
     /// Fails if the forced backend lacks a field that the request names.
-    pub(crate) fn check(&self, offer: &Offer) -> Result<(), Unanswered> {
+    pub(crate) fn check(&self, offer: &Offer) -> Result<(), UnansweredField> {
         let Some((forced, others)) = offer.backends.split_first() else { return Ok(()) };
         let has = |backend: &BackendLacks, field: &Field<T>| field.need & backend.lacks == 0;
         let lacking = self.asked.iter().filter_map(|&index| T::FIELDS.get(index)).find(|field| !has(forced, field));
         lacking.map_or(Ok(()), |field| {
             let has_it = others.iter().filter(|other| has(other, field)).map(|other| other.backend).collect();
-            Err(Unanswered { field: field.name, backend: forced.backend, has_it })
+            Err(UnansweredField { field: field.name, backend: forced.backend, has_it })
         })
     }
 
@@ -72,7 +72,7 @@ pub(crate) fn add_gap(gap: Option<&str>, stats: &mut Accounting) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::plan::Sort;
+    use crate::plan::SortKey;
     use crate::testing::{field, plan, request};
     use record::rows::need;
 
@@ -89,7 +89,7 @@ mod tests {
         let refused = "`rtt_us` cannot be read by proc; --via netlink or --via bpf can, or leave --via out";
         assert_eq!(says(request(&["rtt_us"], "")).unwrap(), refused);
         assert_eq!(says(request(&["state"], "state = listen and not rtt_us > 5")).unwrap(), refused);
-        let sorted = crate::PlanRequest { sort: Sort::parse_list("rtt_us"), ..request(&["state"], "") };
+        let sorted = crate::PlanRequest { sort: SortKey::parse_list("rtt_us"), ..request(&["state"], "") };
         assert_eq!(says(sorted).unwrap(), refused);
         let grouped = crate::PlanRequest { by: vec!["rtt_us".into()], ..request(&[], "") };
         assert_eq!(says(grouped).unwrap(), refused);
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_10_a_filter_over_a_field_that_is_not_known_is_said() {
+    fn issue_10_a_filter_over_an_unknown_field_is_reported() {
         let gap = |filter| plan(request(&["rtt_us"], filter)).filter_gap(&offer(need::TCP_INFO));
         assert!(gap("rtt_us > 5 or rtt_us < 2").unwrap().starts_with("the filter tests `rtt_us`, which proc"));
         assert_eq!(gap("state = listen"), None);

@@ -1,6 +1,6 @@
 //! The choice of columns: `--columns`, the default and wide sets, `--no-owner`.
 
-use crate::nearest::nearest;
+use crate::nearest::find_nearest;
 use crate::words;
 use record::rows::Flow;
 use record::{Column, Columns, FieldInfo, Kind, Schema, Show};
@@ -58,7 +58,7 @@ pub fn resolve(table: Schema, spec: Option<&str>, base: Base, owners: bool) -> R
         if place == 0 && sign.is_some() {
             chosen = set(table, shown, owners);
         }
-        let named = named(table, name, owners)?;
+        let named = fields_named(table, name, owners)?;
         if sign == Some(false) {
             chosen.retain(|field| !named.contains(field));
         } else {
@@ -73,14 +73,14 @@ pub fn resolve(table: Schema, spec: Option<&str>, base: Base, owners: bool) -> R
 }
 
 /// Returns the fields for one word of `--columns`: a field, or one of the sets.
-fn named(table: Schema, name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
+fn fields_named(table: Schema, name: &str, owners: bool) -> Result<Vec<usize>, UnknownColumn> {
     match name {
         "all" => Ok(set(table, Show::Asked, owners)),
         "wide" => Ok(set(table, Show::Wide, owners)),
         "default" => Ok(set(table, Show::Default, owners)),
         _ => match words::fields(table, name) {
             unknown if unknown.is_empty() => {
-                let hint = nearest(name, table.names());
+                let hint = find_nearest(name, table.names());
                 Err(UnknownColumn { name: name.into(), table: table.name(), hint })
             }
             known => Ok(known),
@@ -109,7 +109,7 @@ pub fn is_owner_field(field: &FieldInfo) -> bool {
 }
 
 /// Returns the names and kinds of these fields, for a sink.
-pub fn of(table: Schema, fields: &[usize]) -> Columns {
+pub fn from_fields(table: Schema, fields: &[usize]) -> Columns {
     let column = |f: FieldInfo| Column { name: f.name.into(), kind: f.kind };
     Columns(fields.iter().filter_map(|&i| table.field(i)).map(column).collect())
 }
@@ -146,7 +146,7 @@ pub fn kind_in_words(kind: Kind) -> &'static str {
         Kind::Time => "time",
         Kind::Thousandths => "number with decimals",
         Kind::Endpoint => "address:port",
-        _ => kind.unit(),
+        _ => kind.unit_name(),
     }
 }
 
@@ -157,7 +157,7 @@ mod tests {
     use record::rows::{Flows, Sockets};
 
     fn names<T: record::Table>(spec: Option<&str>, base: Base, owners: bool) -> String {
-        let fields = resolve(Schema::of::<T>(), spec, base, owners).unwrap();
+        let fields = resolve(Schema::from_table::<T>(), spec, base, owners).unwrap();
         fields.iter().map(|&i| T::FIELDS[i].name).collect::<Vec<_>>().join(" ")
     }
 
@@ -182,8 +182,8 @@ mod tests {
             assert_eq!(names::<Sockets>(Some(spec), Base::Default, false), expected, "{spec}");
         }
         assert_eq!(
-            resolve(Schema::of::<Sockets>(), Some("all"), Base::Default, true).unwrap().len(),
-            Schema::of::<Sockets>().fields().count()
+            resolve(Schema::from_table::<Sockets>(), Some("all"), Base::Default, true).unwrap().len(),
+            Schema::from_table::<Sockets>().fields().count()
         );
         assert!(names::<Sockets>(None, Base::Wide, true).contains("owners"));
         assert!(!names::<Flows>(None, Base::Wide, false).contains("process"));
@@ -191,7 +191,8 @@ mod tests {
 
     #[test]
     fn unknown_columns_propose() {
-        let say = |spec| resolve(Schema::of::<Sockets>(), Some(spec), Base::Default, true).unwrap_err().to_string();
+        let say =
+            |spec| resolve(Schema::from_table::<Sockets>(), Some(spec), Base::Default, true).unwrap_err().to_string();
         assert_eq!(say("state,+rtt_u"), "unknown column `rtt_u` in sockets; did you mean `rtt_us`?");
         assert_eq!(say("-qqqqqq"), "unknown column `qqqqqq` in sockets; `netwren sockets --columns help` lists them");
         assert_eq!(say("5"), "unknown column `5` in sockets; --limit 5 (-n 5) limits the number of rows");
@@ -200,8 +201,8 @@ mod tests {
 
     #[test]
     fn help_has_a_line_for_each_field() {
-        let help = help(Schema::of::<Flows>());
-        assert_eq!(help.lines().count(), Schema::of::<Flows>().fields().count());
+        let help = help(Schema::from_table::<Flows>());
+        assert_eq!(help.lines().count(), Schema::from_table::<Flows>().fields().count());
         assert!(help.contains("\npeer_port  "), "{help}");
     }
 }

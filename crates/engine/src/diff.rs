@@ -9,7 +9,7 @@ mod state;
 
 use record::rows::{DiffTable, RowDiff};
 use record::{
-    Accounting, Demand, Each, Next, Offer, Reused, RowBytes, RowCache, Scan, Source, SourceError, field_index,
+    Accounting, CachedRow, Demand, Each, Next, Offer, RowBytes, RowCache, Scan, Source, SourceError, field_index,
 };
 use std::cell::RefCell;
 
@@ -71,7 +71,7 @@ impl<T: DiffTable> Scan<T> for DiffScan<'_, T> {
         state.begin(self.now_ns);
         let mut stopped = false;
         let read = self.inner.run(&mut |row| {
-            let next = each(&T::with_diff(row, &state.meet(row)));
+            let next = each(&T::with_diff(row, &state.compare_row(row)));
             stopped |= next == Next::Stop;
             next
         });
@@ -81,10 +81,10 @@ impl<T: DiffTable> Scan<T> for DiffScan<'_, T> {
     fn run_cached(&mut self, cache: &dyn RowCache, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
         let mut state = self.state.borrow_mut();
         state.begin(self.now_ns);
-        let through = Through { state: RefCell::new((&mut *state, false)), cache };
+        let through = MarkingCache { state: RefCell::new((&mut *state, false)), cache };
         let mut stopped = false;
         let read = self.inner.run_cached(&through, &mut |row| {
-            let diff = through.meet(row);
+            let diff = through.compare_row(row);
             let next = each(&T::with_diff(row, &diff));
             stopped |= next == Next::Stop;
             next
@@ -101,29 +101,29 @@ impl<T: DiffTable> Scan<T> for DiffScan<'_, T> {
 
 /// A cache between the inner source and the engine's cache of rendered rows: marks the rows that the engine's cache
 /// reuses as seen. Their place in the state is the cache's tag.
-struct Through<'m, T: DiffTable> {
+struct MarkingCache<'m, T: DiffTable> {
     /// The state, and true once a reused row has ended the round.
     state: RefCell<(&'m mut DiffState<T>, bool)>,
     cache: &'m dyn RowCache,
 }
 
-impl<T: DiffTable> Through<'_, T> {
+impl<T: DiffTable> MarkingCache<'_, T> {
     #[inline]
-    fn meet(&self, row: &T::Row<'_>) -> RowDiff {
+    fn compare_row(&self, row: &T::Row<'_>) -> RowDiff {
         let state = &mut *self.state.borrow_mut().0;
-        let diff = state.meet(row);
+        let diff = state.compare_row(row);
         self.cache.set_tag(state.settled);
         diff
     }
 }
 
-impl<T: DiffTable> RowCache for Through<'_, T> {
+impl<T: DiffTable> RowCache for MarkingCache<'_, T> {
     fn exclude_field(&self, field: usize) -> bool {
         self.cache.exclude_field(field)
     }
 
     #[inline]
-    fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
+    fn reuse(&self, bytes: RowBytes<'_>) -> Option<CachedRow> {
         let again = self.cache.reuse(bytes)?;
         let mut state = self.state.borrow_mut();
         state.0.touch(again.tag);

@@ -1,8 +1,8 @@
 //! `--explain`: the plan in words, before it runs.
 
-use crate::plan::{Grouping, Plan, Work};
+use crate::plan::{Grouping, Plan, RowWork};
 use record::text::{TimestampWriter, put_far_time};
-use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, Push, Schema, Table, Test};
+use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, PushOutcome, Schema, Table, Test};
 
 /// Describes the run: the backend, each part of the filter and where it is tested, the steps after it, the kernel
 /// fields that are read, and the lookups that are filled. Returns several lines, each with a newline.
@@ -11,11 +11,11 @@ pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
     lines.extend(offer.explain.iter().map(|line| format!("         {line}")));
     for (place, part) in plan.demand.conjuncts.iter().enumerate() {
         let who = match offer.pushed.get(place) {
-            Some(Push::Exact) => "kernel",
-            Some(Push::Narrowed) => "kernel, then netwren",
-            Some(Push::No) | None => "netwren",
+            Some(PushOutcome::Exact) => "kernel",
+            Some(PushOutcome::Narrowed) => "kernel, then netwren",
+            Some(PushOutcome::No) | None => "netwren",
         };
-        lines.push(format!("filter   {}  [{who}]", expr_text(Schema::of::<T>(), part)));
+        lines.push(format!("filter   {}  [{who}]", expr_text(Schema::from_table::<T>(), part)));
     }
     if plan.demand.conjuncts.is_empty() {
         lines.push("filter   none".to_owned());
@@ -40,9 +40,9 @@ pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
 fn steps<T: Table>(plan: &Plan<T>) -> Vec<String> {
     let mut steps = Vec::new();
     match &plan.work {
-        Work::Stream => steps.push("write rows as they arrive".to_owned()),
-        Work::Sort(order) => steps.push(format!("keep the rows, order by {}", order_text(plan, &order.keys))),
-        Work::Group(Grouping { keys, order, .. }) => {
+        RowWork::Stream => steps.push("write rows as they arrive".to_owned()),
+        RowWork::Sort(order) => steps.push(format!("keep the rows, order by {}", order_text(plan, &order.keys))),
+        RowWork::Group(Grouping { keys, order, .. }) => {
             let all: Vec<&str> = plan.columns.0.iter().map(|c| &*c.name).collect();
             let (names, folded) = all.split_at_checked(keys.len()).unwrap_or((&all, &[]));
             steps.push(match names {
@@ -186,15 +186,15 @@ fn operand_text(operand: &Operand, number: impl Fn(u64) -> String) -> String {
         Operand::Addr(addr) => addr.to_string(),
         Operand::Prefixes(prefixes) => list(prefixes.iter().map(|p| p.to_string()).collect()),
         Operand::Words(words) => match &words[..] {
-            [word] => quoted(word),
-            words => list(words.iter().map(|w| quoted(w)).collect()),
+            [word] => quote(word),
+            words => list(words.iter().map(|w| quote(w)).collect()),
         },
         Operand::Endpoints(ends) => match &ends[..] {
             [end] => endpoint_text(end),
             ends => list(ends.iter().map(endpoint_text).collect()),
         },
         Operand::Regex(pattern) => format!("\"{}\"", pattern.escape_debug()),
-        Operand::Glob(pattern) => format!("glob {}", quoted(pattern)),
+        Operand::Glob(pattern) => format!("glob {}", quote(pattern)),
         // Not reached: the test writes the operand of the member.
         Operand::Member { name, .. } => (*name).to_owned(),
         // Not reached: the test names the field.
@@ -215,7 +215,7 @@ fn endpoint_text(end: &EndpointTest) -> String {
 }
 
 /// Returns a plain word unchanged, anything else quoted and escaped.
-fn quoted(word: &[u8]) -> String {
+fn quote(word: &[u8]) -> String {
     let is_plain = !word.is_empty() && word.iter().all(|b| b.is_ascii_alphanumeric() || b"_-./@:".contains(b));
     let text = word.escape_ascii();
     if is_plain { text.to_string() } else { format!("\"{text}\"") }

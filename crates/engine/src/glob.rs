@@ -13,7 +13,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
             star = Some((p, t));
             continue;
         }
-        if let Some(len) = one(pattern.get(p..).unwrap_or(&[]), byte) {
+        if let Some(len) = match_piece(pattern.get(p..).unwrap_or(&[]), byte) {
             p += len;
             t += 1;
             continue;
@@ -27,7 +27,7 @@ pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
 }
 
 /// Returns the length of the pattern's first piece if it matches `byte`.
-fn one(pattern: &[u8], byte: u8) -> Option<usize> {
+fn match_piece(pattern: &[u8], byte: u8) -> Option<usize> {
     match pattern {
         [] => None,
         [b'?', ..] => Some(1),

@@ -40,11 +40,11 @@ pub(crate) struct Grouper {
     totals: Vec<Total>,
     bound: GroupBound,
     /// The folded groups.
-    others: Others,
+    others: OtherGroups,
 }
 
 /// Groups that are counted together.
-struct Others {
+struct OtherGroups {
     /// Number of rows.
     count: u64,
     /// One total for each fold.
@@ -80,7 +80,7 @@ impl Grouper {
         Grouper {
             keys,
             bound,
-            others: Others { count: 0, totals: vec![Total::default(); folds.len()] },
+            others: OtherGroups { count: 0, totals: vec![Total::default(); folds.len()] },
             folds,
             packed: PackedCells::default(),
             scratch: Vec::with_capacity(128),
@@ -106,7 +106,7 @@ impl Grouper {
                 _ => continue,
             };
             total.known += 1;
-            total.value = fold.of(total.value, number);
+            total.value = fold.fold(total.value, number);
         }
     }
 
@@ -114,7 +114,7 @@ impl Grouper {
     fn group_of(&mut self, key: &[Value<'_>]) -> usize {
         self.scratch.clear();
         for (cell, part) in key.iter().zip(&self.keys) {
-            self.packed.side().pack(&part.of(cell.without_others()), &mut self.scratch);
+            self.packed.side().pack(&part.take_from(cell.without_other_owners()), &mut self.scratch);
         }
         let hash = self.hasher.hash_one(&*self.scratch);
         let is_it = |&index: &usize| {
@@ -173,7 +173,7 @@ impl Grouper {
     }
 
     /// Returns the number of rows in folded groups.
-    pub(crate) fn folded(&self) -> u64 {
+    pub(crate) fn folded_rows(&self) -> u64 {
         self.others.count
     }
 
@@ -187,7 +187,7 @@ impl Grouper {
             cells.extend(self.folds.iter().map(|_| Value::Null));
             return each(&cells);
         }
-        let mut others = Others { count: self.others.count, totals: self.others.totals.clone() };
+        let mut others = OtherGroups { count: self.others.count, totals: self.others.totals.clone() };
         for (index, group) in self.groups.iter().enumerate() {
             let mut key = self.packed.read(group.at);
             cells.clear();
@@ -211,20 +211,20 @@ impl Grouper {
     }
 }
 
-impl Others {
+impl OtherGroups {
     /// Adds a group.
     fn add(&mut self, count: u64, totals: &[Total], folds: &[Fold]) {
         self.count += count;
         for ((all, total), fold) in self.totals.iter_mut().zip(totals).zip(folds) {
             all.known += total.known;
-            all.value = fold.of(all.value, total.value);
+            all.value = fold.fold(all.value, total.value);
         }
     }
 }
 
 impl Fold {
     /// Folds two values, or two intermediate results, into one. A mean is computed from a sum.
-    fn of(self, value: u64, other: u64) -> u64 {
+    fn fold(self, value: u64, other: u64) -> u64 {
         match self {
             Fold::Max => value.max(other),
             Fold::Sum | Fold::Avg => value.saturating_add(other),

@@ -10,7 +10,7 @@ const RENAMED: &[(&str, &str)] = &[("retransmits", "timer_retransmits")];
 ///
 /// A candidate that starts with the word or has it as one of its parts (`addr` in `peer_addr`) counts as near;
 /// otherwise at most one mistake in three letters is tolerated.
-pub fn nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
+pub fn find_nearest<'c>(word: &str, candidates: impl IntoIterator<Item = &'c str>) -> Option<&'c str> {
     let word = word.to_ascii_lowercase().replace('-', "_");
     let renamed = RENAMED.iter().find(|(old, _)| *old == word).map(|(_, new)| *new);
     let mut best: Option<(usize, &str)> = None;
@@ -31,7 +31,7 @@ fn distance_to_propose(word: &str, candidate: &str) -> Option<usize> {
     if word.len() >= 3 && candidate.starts_with(word) {
         return Some(1);
     }
-    let distance = slips(word.as_bytes(), candidate.as_bytes())?;
+    let distance = count_slips(word.as_bytes(), candidate.as_bytes())?;
     if distance <= word.len().max(candidate.len()).div_ceil(3) && distance < candidate.len() {
         return Some(distance * 2);
     }
@@ -40,7 +40,7 @@ fn distance_to_propose(word: &str, candidate: &str) -> Option<usize> {
 }
 
 /// Counts the insertions, deletions, replacements and swaps of neighbours that turn `a` into `b`.
-fn slips(a: &[u8], b: &[u8]) -> Option<usize> {
+fn count_slips(a: &[u8], b: &[u8]) -> Option<usize> {
     if a.len() > LONGEST || b.len() > LONGEST {
         return None;
     }
@@ -83,8 +83,8 @@ mod tests {
             ("x", None),
             ("", None),
         ] {
-            assert_eq!(nearest(word, fields), meant, "{word}");
+            assert_eq!(find_nearest(word, fields), meant, "{word}");
         }
-        assert_eq!(nearest(&"x".repeat(100_000), fields), None);
+        assert_eq!(find_nearest(&"x".repeat(100_000), fields), None);
     }
 }

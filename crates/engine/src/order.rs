@@ -2,35 +2,35 @@
 //!
 //! Absent values come last in both directions; addresses are ordered by their octets, IPv4 before IPv6; texts are
 //! ordered by bytes. The remaining columns break ties from left to right, ascending, so that the result never depends
-//! on the kernel's order; alternatively ties keep the order of arrival ([`Ties`]). With a limit, at most about twice
-//! that many rows are in memory, and a row that is certain to be cut costs only the reading of its keys.
+//! on the kernel's order; alternatively ties keep the order of arrival ([`TieOrder`]). With a limit, at most about
+//! twice that many rows are in memory, and a row that is certain to be cut costs only the reading of its keys.
 
 use crate::packed_cells::PackedCells;
 use record::{Addr, Next, Value};
 
 /// With a limit, this many more rows are collected before the last ones are discarded.
-const SLACK: usize = 1024;
+const SURPLUS_ROWS: usize = 1024;
 
 /// The order of rows.
 pub(crate) struct RowOrder {
     /// Indexes of cells, with true for descending.
     pub(crate) keys: Vec<(usize, bool)>,
     /// The order of rows with equal keys.
-    pub(crate) ties: Ties,
+    pub(crate) ties: TieOrder,
     /// True if every key is a rate, descending: then unchanged rows come after all that have a rate.
     pub(crate) by_rate: bool,
 }
 
 impl RowOrder {
     /// Returns the order by these keys.
-    pub(crate) fn new(keys: Vec<(usize, bool)>, ties: Ties) -> RowOrder {
+    pub(crate) fn new(keys: Vec<(usize, bool)>, ties: TieOrder) -> RowOrder {
         RowOrder { keys, ties, by_rate: false }
     }
 }
 
 /// The order of rows with equal keys.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(crate) enum Ties {
+pub(crate) enum TieOrder {
     /// Compares the remaining columns, ascending.
     Columns,
     /// Keeps the order of arrival.
@@ -43,7 +43,7 @@ pub(crate) struct Sorter {
     order: Vec<(usize, bool)>,
     /// Number of leading entries of `order` that the user requested.
     asked: usize,
-    ties: Ties,
+    ties: TieOrder,
     /// Number of rows added.
     added: u64,
     /// Most rows that are passed on.
@@ -53,7 +53,7 @@ pub(crate) struct Sorter {
     /// The cells of all kept rows.
     packed: PackedCells,
     /// The kept rows in order of arrival.
-    rows: Vec<Sorted>,
+    rows: Vec<SortedRow>,
     /// The key of the row being added.
     key: Vec<u8>,
     /// Rows whose key is equal or greater can no longer be among the first.
@@ -62,7 +62,7 @@ pub(crate) struct Sorter {
 
 /// A kept row: the first bytes of its key, then the offset of the whole key, which the cells follow.
 #[derive(Clone, Copy)]
-struct Sorted {
+struct SortedRow {
     start: u64,
     at: usize,
     key_len: usize,
@@ -73,7 +73,7 @@ impl Sorter {
     /// ties. Hidden cells, from `shown` up to `width`, do not.
     pub(crate) fn new(how: &RowOrder, width: usize, shown: usize, limit: Option<usize>) -> Sorter {
         let (mut order, asked) = (how.keys.clone(), how.keys.len());
-        if how.ties == Ties::Columns {
+        if how.ties == TieOrder::Columns {
             order.extend((0..shown).filter(|i| how.keys.iter().all(|(key, _)| key != i)).map(|i| (i, false)));
         }
         Sorter {
@@ -91,14 +91,14 @@ impl Sorter {
     }
 
     /// True if the row whose cells `cell` returns is certain to be cut. Reads only the cells that the user requested.
-    pub(crate) fn cuts<'r>(&mut self, cell: impl Fn(usize) -> Value<'r>) -> bool {
+    pub(crate) fn is_surely_cut<'r>(&mut self, cell: impl Fn(usize) -> Value<'r>) -> bool {
         let Some(bar) = &self.bar else { return false };
         self.key.clear();
         for &(place, descending) in self.order.iter().take(self.asked) {
             put_key(&cell(place), descending, &mut self.key);
         }
         // A row sorts after earlier rows with an equal key.
-        self.key > *bar || self.ties == Ties::Arrival && bar.starts_with(&self.key)
+        self.key > *bar || self.ties == TieOrder::Arrival && bar.starts_with(&self.key)
     }
 
     /// Keeps a row, unless it is certain to be cut.
@@ -107,7 +107,7 @@ impl Sorter {
         for &(place, descending) in &self.order {
             put_key(cells.get(place).unwrap_or(&Value::Null), descending, &mut self.key);
         }
-        if self.ties == Ties::Arrival {
+        if self.ties == TieOrder::Arrival {
             self.added += 1;
             self.key.extend_from_slice(&self.added.to_be_bytes());
         }
@@ -116,18 +116,18 @@ impl Sorter {
         }
         let at = self.packed.put_bytes(&self.key);
         cells.iter().for_each(|cell| self.packed.put(cell));
-        self.rows.push(Sorted { start: first_eight(&self.key), at, key_len: self.key.len() });
+        self.rows.push(SortedRow { start: first_eight(&self.key), at, key_len: self.key.len() });
         // If rows are cut before their cells are read, an early bar saves more than collecting extra rows does.
-        let slack = if self.ties == Ties::Arrival { 1 } else { SLACK };
+        let slack = if self.ties == TieOrder::Arrival { 1 } else { SURPLUS_ROWS };
         if let Some(limit) = self.limit.filter(|limit| self.rows.len() >= limit.saturating_mul(2).saturating_add(slack))
         {
-            self.prune(limit);
+            self.discard_after(limit);
         }
     }
 
     /// Discards the rows after the first `limit`. Happens at most once per `limit + SLACK` rows, so the cost per row
     /// is constant.
-    fn prune(&mut self, limit: usize) {
+    fn discard_after(&mut self, limit: usize) {
         let Some(last) = limit.checked_sub(1) else {
             self.rows.clear();
             self.packed = PackedCells::default();
@@ -162,12 +162,12 @@ impl Sorter {
 
     /// Returns the bytes in memory.
     #[cfg(test)]
-    fn held(&self) -> usize {
-        self.packed.len() + self.rows.len() * size_of::<Sorted>()
+    fn memory_bytes(&self) -> usize {
+        self.packed.len() + self.rows.len() * size_of::<SortedRow>()
     }
 }
 
-fn compare(packed: &PackedCells, a: &Sorted, b: &Sorted) -> std::cmp::Ordering {
+fn compare(packed: &PackedCells, a: &SortedRow, b: &SortedRow) -> std::cmp::Ordering {
     a.start.cmp(&b.start).then_with(|| packed.bytes(a.at, a.key_len).cmp(packed.bytes(b.at, b.key_len)))
 }
 
@@ -190,7 +190,7 @@ mod tag {
     /// The number of following bytes is added.
     pub(super) const NUMBER: u8 = 0x80;
     /// A time after those that are numbers of eight bytes.
-    pub(super) const LATE: u8 = NUMBER + 9;
+    pub(super) const LATE_TIME: u8 = NUMBER + 9;
     /// The last of all, even after other tags with inverted bits.
     pub(super) const NULL: u8 = 0xff;
 }
@@ -210,8 +210,8 @@ fn put_key(value: &Value<'_>, descending: bool, out: &mut Vec<u8>) {
             }
         },
         Value::FarTime(time) => {
-            out.push(if time.is_before_1970() { tag::NEGATIVE } else { tag::LATE });
-            out.extend_from_slice(&time.ns().to_be_bytes());
+            out.push(if time.is_before_1970() { tag::NEGATIVE } else { tag::LATE_TIME });
+            out.extend_from_slice(&time.nanoseconds().to_be_bytes());
         }
         Value::Addr(addr) => {
             out.push(if matches!(addr, Addr::V4(_)) { tag::ADDR4 } else { tag::ADDR6 });

@@ -156,7 +156,7 @@ impl SideTables {
             }
             Value::FarTime(time) => {
                 out.push(tag::FAR_TIME);
-                out.extend_from_slice(&time.ns().to_be_bytes());
+                out.extend_from_slice(&time.nanoseconds().to_be_bytes());
             }
             Value::Thousandths(n) => {
                 out.push(tag::THOUSANDTHS);
@@ -260,16 +260,16 @@ impl<'k> CellReader<'k> {
             tag::ADDR4 => Value::Addr(Addr::V4(self.array()?)),
             tag::ADDR6 => Value::Addr(Addr::V6(self.array()?)),
             tag::TEXT => {
-                let len = self.place()?;
+                let len = self.read_place()?;
                 Value::Bytes(self.take(len)?)
             }
             tag::FIRST_OF => {
-                let others = self.place()?;
-                let len = self.place()?;
+                let others = self.read_place()?;
+                let len = self.read_place()?;
                 Value::FirstOf(self.take(len)?, u32::try_from(others).ok()?)
             }
             tag::WORD => {
-                let place = self.place()?;
+                let place = self.read_place()?;
                 Value::Name(self.side.words.get(place)?)
             }
             tag::TIME => {
@@ -282,15 +282,15 @@ impl<'k> CellReader<'k> {
                 Value::Thousandths(self.number(tag)?)
             }
             tag::NESTED => {
-                let place = self.place()?;
+                let place = self.read_place()?;
                 self.side.nested.get(place)?.value()
             }
             tag::GUESS => {
-                let place = self.place()?;
+                let place = self.read_place()?;
                 Value::Guess(self.side.words.get(place)?)
             }
             tag::OWNERS => {
-                let (start, len) = (self.place()?, self.place()?);
+                let (start, len) = (self.read_place()?, self.read_place()?);
                 Value::Owners(self.side.owners.get(start..start.checked_add(len)?)?)
             }
             tag @ (tag::END | tag::END_WITH_PORT) => {
@@ -304,15 +304,15 @@ impl<'k> CellReader<'k> {
             }
             tag::LINK_ADDR => {
                 let addr = Addr::V6(self.array()?);
-                let len = self.place()?;
+                let len = self.read_place()?;
                 Value::LinkAddr(LinkAddr::new(addr, self.take(len)?)?)
             }
             tag::BITS => {
-                let list = self.place()?;
+                let list = self.read_place()?;
                 Value::Bits(u32::from_be_bytes(self.array()?), self.side.lists.get(list)?)
             }
             tag::OUTSIDE => {
-                let len = self.place()?;
+                let len = self.read_place()?;
                 Value::Words(self.take(len)?)
             }
             tag @ tag::NUMBER.. => Value::U64(self.number(tag)?),
@@ -321,7 +321,7 @@ impl<'k> CellReader<'k> {
     }
 
     /// Reads a place in one of the side tables.
-    fn place(&mut self) -> Option<usize> {
+    fn read_place(&mut self) -> Option<usize> {
         let tag = self.byte()?;
         usize::try_from(self.number(tag)?).ok()
     }

@@ -17,8 +17,8 @@ pub use error::PlanError;
 pub use group_bound::GROUPS_MAX;
 pub(crate) use group_bound::GroupBound;
 pub(crate) use key_part::KeyPart;
-pub(crate) use projection::{Grouping, Work};
-pub use request::{Fold, PlanRequest, Sort};
+pub(crate) use projection::{Grouping, RowWork};
+pub use request::{Fold, PlanRequest, SortKey};
 
 /// A request with every name resolved. It can run any number of times.
 pub struct Plan<T: Table> {
@@ -30,7 +30,7 @@ pub struct Plan<T: Table> {
     pub(crate) columns: Columns,
     /// The getter of each cell of a row; cells that are not shown come last.
     pub(crate) cells: Vec<Get<T>>,
-    pub(crate) work: Work,
+    pub(crate) work: RowWork,
     pub(crate) limit: Option<u64>,
 }
 
@@ -41,8 +41,9 @@ impl<T: Table> Plan<T> {
     pub fn new(request: PlanRequest) -> Result<Plan<T>, PlanError> {
         let predicate = Predicate::new(&request.conjuncts).map_err(PlanError::Pattern)?;
         let bound = if T::ENDLESS { GroupBound::OF_STREAMS } else { GroupBound::NONE };
-        let Projection { fields, links, columns, work } = Projection::of(Schema::of::<T>(), &request, bound)?;
-        let asked = request.named_fields(Schema::of::<T>(), &fields);
+        let Projection { fields, links, columns, work } =
+            Projection::from_request(Schema::from_table::<T>(), &request, bound)?;
+        let asked = request.named_fields(Schema::from_table::<T>(), &fields);
         let always: Vec<usize> = fields.iter().filter(|field| !request.unusual.contains(field)).copied().collect();
         let mut demand = Demand::new(&always, request.conjuncts);
         demand.need |=
@@ -62,7 +63,7 @@ impl<T: Table> Plan<T> {
     pub fn of_rows(demand: Demand<T>) -> Result<Plan<T>, PlanError> {
         let predicate = Predicate::new(&demand.conjuncts).map_err(PlanError::Pattern)?;
         let (asked, cells) = (Vec::new(), Vec::new());
-        Ok(Plan { demand, asked, predicate, columns: Columns::default(), cells, work: Work::Stream, limit: None })
+        Ok(Plan { demand, asked, predicate, columns: Columns::default(), cells, work: RowWork::Stream, limit: None })
     }
 
     /// Returns the plan's demand on a source.
@@ -84,7 +85,7 @@ impl<T: Table> Plan<T> {
     /// Returns the plan with `key` as additional last columns, for a command that must know the object of each line.
     /// The fields belong to the command and need not be in the table. Groups stay unchanged.
     pub fn with_key(mut self, key: &[Field<T>]) -> Plan<T> {
-        if matches!(self.work, Work::Group(_)) {
+        if matches!(self.work, RowWork::Group(_)) {
             return self;
         }
         let shown = self.columns.0.len();
@@ -93,7 +94,7 @@ impl<T: Table> Plan<T> {
             self.columns.0.push(Column { name: field.name.into(), kind: field.kind });
             self.demand.need |= field.need;
         }
-        if let Work::Sort(order) = &mut self.work {
+        if let RowWork::Sort(order) = &mut self.work {
             // Sort keys that are not shown come after the columns.
             order.keys.iter_mut().filter(|(place, _)| *place >= shown).for_each(|(place, _)| *place += key.len());
         }
@@ -118,7 +119,7 @@ impl<T: Table> Plan<T> {
 
     /// True if every row is output as it arrives.
     pub fn is_streaming(&self) -> bool {
-        matches!(self.work, Work::Stream)
+        matches!(self.work, RowWork::Stream)
     }
 }
 

@@ -18,7 +18,7 @@ const BYTES_MAX: usize = 128 << 20;
 
 /// Rows that are searched after the last one found: this many may have disappeared between two that stayed. Rows come
 /// in the order of a hash, so even if every other socket has closed, gaps of this size are rare.
-const AHEAD: usize = 32;
+const SEARCH_ROWS: usize = 32;
 
 /// Free space in bytes below which the memory is not compacted.
 const WASTE: usize = 1 << 16;
@@ -28,7 +28,7 @@ const FILTERED: u16 = u16::MAX;
 
 /// A kept row. Its bytes and then its text are in [`RenderedRows::bytes`].
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Kept {
+pub(crate) struct KeptRow {
     /// Upper half of [`RowBytes::key`]. Only a first test: the bytes decide.
     key: u32,
     tag: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Kept {
     hole: u16,
 }
 
-impl Kept {
+impl KeptRow {
     /// Length of the text; 0 for a row that did not pass the filter.
     fn text_len(self) -> usize {
         if self.text == FILTERED { 0 } else { usize::from(self.text) }
@@ -59,7 +59,7 @@ impl Kept {
 
 /// A row that was looked up and not found: it will be decoded now.
 #[derive(Clone, Copy, Debug)]
-struct Pending {
+struct PendingRow {
     key: u32,
     rules: Rules,
     /// Length of its bytes at the beginning of [`RenderedRows::fresh`].
@@ -78,9 +78,9 @@ pub(crate) struct RenderedRows {
     /// True if a row of this round found no room.
     is_full: bool,
     /// The rows of the round before, in their order.
-    before: Vec<Kept>,
+    before: Vec<KeptRow>,
     /// The rows of this round so far.
-    now: Vec<Kept>,
+    now: Vec<KeptRow>,
     /// Bytes of the rows in `now`.
     live: usize,
     /// Index in `before` after the row found last.
@@ -90,7 +90,7 @@ pub(crate) struct RenderedRows {
     /// The column whose cell is missing in all texts.
     hole_column: Option<usize>,
     /// The row that is being decoded because its bytes were unknown.
-    asked: Option<Pending>,
+    asked: Option<PendingRow>,
     /// The bytes of `asked`, then its text.
     fresh: Vec<u8>,
 }
@@ -154,7 +154,7 @@ impl RenderedRows {
 
     /// Returns the hole in the text of this row, with its present value.
     #[inline]
-    pub(crate) fn hole<'v>(&self, kept: Kept, value: Value<'v>) -> Option<Hole<'v>> {
+    pub(crate) fn hole<'v>(&self, kept: KeptRow, value: Value<'v>) -> Option<Hole<'v>> {
         self.hole_column.map(|column| Hole { column, at: kept.hole.into(), value })
     }
 
@@ -173,10 +173,10 @@ impl RenderedRows {
     /// Finds a row with the same bytes in the round before, and moves it to this round. For any other row the caller
     /// may format the text into [`RenderedRows::fresh`] and keep it with [`RenderedRows::keep`].
     #[inline]
-    pub(crate) fn look(&mut self, row: RowBytes<'_>) -> Option<Kept> {
+    pub(crate) fn find_unchanged(&mut self, row: RowBytes<'_>) -> Option<KeptRow> {
         let key = (row.key >> 32) as u32;
         let ahead = self.before.get(self.cursor..).unwrap_or_default();
-        let found = ahead.iter().take(AHEAD).position(|kept| kept.key == key);
+        let found = ahead.iter().take(SEARCH_ROWS).position(|kept| kept.key == key);
         let mut room = None;
         if let Some((step, kept)) = found.and_then(|step| Some((step, *ahead.get(step)?))) {
             self.cursor += step + 1;
@@ -192,33 +192,33 @@ impl RenderedRows {
         }
         self.fresh.clear();
         self.fresh.extend_from_slice(row.bytes);
-        self.asked = Some(Pending { key, rules: row.rules, bytes: row.bytes.len(), room });
+        self.asked = Some(PendingRow { key, rules: row.rules, bytes: row.bytes.len(), room });
         None
     }
 
     /// Returns the text of a row that was found; `None` if it did not pass the filter.
     #[inline]
-    pub(crate) fn text(&self, kept: Kept) -> Option<&[u8]> {
+    pub(crate) fn text(&self, kept: KeptRow) -> Option<&[u8]> {
         let from = kept.at as usize + usize::from(kept.bytes);
         let text = || self.bytes.get(from..from + kept.text_len()).unwrap_or_default();
         (kept.text != FILTERED).then(text)
     }
 
     /// Returns the rows of this round that passed the filter, in the order of their arrival.
-    pub(crate) fn passed(&self) -> impl Iterator<Item = (Kept, &[u8])> {
+    pub(crate) fn passed_rows(&self) -> impl Iterator<Item = (KeptRow, &[u8])> {
         self.now.iter().filter_map(|kept| Some((*kept, self.text(*kept)?)))
     }
 
     /// Returns the text of the row that was looked up and not found, once it is in [`RenderedRows::fresh`].
     #[inline]
-    pub(crate) fn fresh_text(&self) -> &[u8] {
+    pub(crate) fn pending_text(&self) -> &[u8] {
         let start = self.asked.as_ref().map_or(self.fresh.len(), |asked| asked.bytes);
         self.fresh.get(start..).unwrap_or_default()
     }
 
     /// Returns the buffer for the text of the row that was looked up and not found; `None` without such a row.
     #[inline]
-    pub(crate) fn fresh(&mut self) -> Option<&mut Vec<u8>> {
+    pub(crate) fn pending_buffer(&mut self) -> Option<&mut Vec<u8>> {
         self.asked.is_some().then_some(&mut self.fresh)
     }
 
@@ -230,7 +230,7 @@ impl RenderedRows {
 
     /// Keeps the row that was looked up and not found, with `tag`, if there is room; returns whether it is kept.
     /// `passed` is the offset of the hole in its text, or `None` if it did not pass the filter.
-    pub(crate) fn keep(&mut self, tag: u32, passed: Option<usize>) -> bool {
+    pub(crate) fn store_pending(&mut self, tag: u32, passed: Option<usize>) -> bool {
         let Some(asked) = self.asked.take() else { return false };
         let text = if passed.is_some() { self.fresh.len() - asked.bytes } else { FILTERED.into() };
         self.fresh.truncate(if passed.is_some() { self.fresh.len() } else { asked.bytes });
@@ -242,7 +242,7 @@ impl RenderedRows {
         let Some(rules) = self.number_of(asked.rules) else { return false };
         let Some(at) = self.put(asked.room) else { return false };
         self.live += self.fresh.len();
-        self.now.push(Kept { key: asked.key, tag, at, rules, bytes, text, hole });
+        self.now.push(KeptRow { key: asked.key, tag, at, rules, bytes, text, hole });
         true
     }
 

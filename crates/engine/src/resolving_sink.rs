@@ -24,10 +24,10 @@ pub const ADDRESSES_MAX: usize = 1 << 20;
 /// A resolver of addresses to names.
 pub trait Names {
     /// Starts to resolve an address that was seen for the first time, without waiting.
-    fn ask(&mut self, addr: Addr);
+    fn request(&mut self, addr: Addr);
 
     /// Waits for answers after the last row, at most as long as the user allows.
-    fn settle(&mut self);
+    fn wait_for_answers(&mut self);
 
     /// Returns the name, if it has arrived. It is hostile until escaped.
     fn name(&self, addr: Addr) -> Option<&[u8]>;
@@ -78,7 +78,7 @@ impl<'s> ResolvingSink<'s> {
     }
 
     /// Requests the name of the address in a cell, if it has one.
-    fn ask(&mut self, cell: Option<&Value<'_>>) {
+    fn request_name(&mut self, cell: Option<&Value<'_>>) {
         let Some(addr) = cell.and_then(addr_of) else { return };
         let hash = self.hasher.hash_one(addr);
         if self.asked.len() >= ADDRESSES_MAX || self.asked.find(hash, |known| *known == addr).is_some() {
@@ -86,7 +86,7 @@ impl<'s> ResolvingSink<'s> {
         }
         let hasher = &self.hasher;
         self.asked.insert_unique(hash, addr, |addr| hasher.hash_one(addr));
-        self.names.ask(addr);
+        self.names.request(addr);
     }
 
     /// Passes a row on, with names in the place of addresses.
@@ -181,7 +181,7 @@ impl Sink for ResolvingSink<'_> {
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
         for i in 0..self.addresses.len() {
             let place = self.addresses.get(i).copied().unwrap_or(0);
-            self.ask(cells.get(place));
+            self.request_name(cells.get(place));
         }
         if self.passing {
             return self.hand_on(cells);
@@ -199,7 +199,7 @@ impl Sink for ResolvingSink<'_> {
     /// The wait for names ends at each flush: an address without a name by then stays a number.
     fn flush(&mut self) -> Result<(), SinkError> {
         if !self.rows.is_empty() {
-            self.names.settle();
+            self.names.wait_for_answers();
             let _ = self.release()?;
         }
         self.inner.flush()
@@ -209,7 +209,7 @@ impl Sink for ResolvingSink<'_> {
         if !self.passing {
             // Do not wait for names if no rows are held.
             if !self.rows.is_empty() {
-                self.names.settle();
+                self.names.wait_for_answers();
             }
             let _ = self.release()?;
             return self.inner.end(totals);

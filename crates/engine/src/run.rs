@@ -2,7 +2,7 @@
 //!
 //! Everything that a native command shows goes through this module. The way of a row:
 //!
-//! 1. The source offers ([`Scan::offer`]) which parts of the filter it applies itself. The engine skips the parts that
+//! 1. The source offers (`Scan::offer`) which parts of the filter it applies itself. The engine skips the parts that
 //!    the source applies exactly; it tests the others, and those that the source only narrows.
 //! 2. The source calls the engine with each row. The row borrows the source's receive buffer and is invalid afterwards.
 //! 3. The rest of the filter is tested (`gate`). This needs no allocation and no text.
@@ -44,12 +44,12 @@ use crate::answers::add_gap;
 use crate::plan::Plan;
 use crate::rendered_rows::RenderedRows;
 use cell_writer::CellWriter;
-use gate::{Gate, Pass};
-use record::{Accounting, Offer, Push, Round, Sink, SourceError, Table};
+use gate::{Gate, PassCounts};
+use record::{Accounting, Offer, PushOutcome, Round, Sink, SourceError, Table};
 use typed_rows::TypedWriter;
 
 pub use feed::{Answers, Feed, FeedPart, FeedState, FixedLookups, OneRound, ReadPart, RenewedLookups, StreamFeed};
-pub use outcome::{Ended, Run, RunError};
+pub use outcome::{EndReason, Run, RunError};
 pub use typed_rows::{CellsOf, Disposition, EachRow, ReadRows, RowSink};
 
 /// The destination of a run's rows.
@@ -61,24 +61,24 @@ trait Receiver<T: Table> {
         &mut self,
         part: &mut FeedPart<'_, T>,
         gate: &Gate<'_, T>,
-        pass: &mut Pass,
+        pass: &mut PassCounts,
     ) -> Result<Accounting, SourceError>;
     /// Shows the rows so far.
     fn flush(&mut self);
     /// False once rows can no longer be written.
     fn takes_more(&self) -> bool;
     /// Ends a round that has these counts.
-    fn end(&mut self, pass: Pass, stats: Accounting) -> Result<Run, RunError>;
+    fn end(&mut self, pass: PassCounts, stats: Accounting) -> Result<Run, RunError>;
 }
 
 /// A round of which a part was read.
 struct OpenRound {
     /// The parts of the filter that the source applies.
-    pushed: Vec<Push>,
+    pushed: Vec<PushOutcome>,
     /// The reason about fields that the filter tests and the backend lacks.
     gap: Option<String>,
     /// The counts of the engine.
-    pass: Pass,
+    pass: PassCounts,
     /// The counts of the source.
     stats: Accounting,
 }
@@ -117,7 +117,7 @@ impl<T: Table> Plan<T> {
     }
 
     fn read<R: Receiver<T>>(&self, feed: &mut dyn Feed<T>, to: &mut R) -> Result<Run, RunError> {
-        let mut all = Run { stats: Accounting::default(), ended: Ended::Whole };
+        let mut all = Run { stats: Accounting::default(), ended: EndReason::Whole };
         let mut open: Option<OpenRound> = None;
         loop {
             let (mut notes, mut read) = (Accounting::default(), Ok(()));
@@ -130,7 +130,7 @@ impl<T: Table> Plan<T> {
                 (Err(error), Some(round)) if round.pass.handed > 0 => (FeedState::Ended, Some(error)),
                 (Err(error), _) => return Err(RunError::Source(error)),
             };
-            let goes_on = open.as_ref().is_none_or(|round| round.pass.ended == Ended::Whole && to.takes_more());
+            let goes_on = open.as_ref().is_none_or(|round| round.pass.ended == EndReason::Whole && to.takes_more());
             if state == FeedState::Open && goes_on {
                 continue;
             }
@@ -149,7 +149,7 @@ impl<T: Table> Plan<T> {
                 if is_last {
                     return Ok(all);
                 }
-                is_last = matches!(all.ended, Ended::Closed | Ended::Stopped);
+                is_last = matches!(all.ended, EndReason::Closed | EndReason::Stopped);
             }
             if is_last {
                 all.stats.add(&feed.close());
@@ -172,7 +172,7 @@ impl<T: Table> Plan<T> {
         if is_first {
             to.begin(part.round);
         }
-        if round.pass.ended != Ended::Whole {
+        if round.pass.ended != EndReason::Whole {
             return Ok(());
         }
         if is_first && part.is_live {
@@ -182,14 +182,15 @@ impl<T: Table> Plan<T> {
         if !to.takes_more() {
             return Ok(());
         }
-        let gate = Gate { residual: self.predicate.residual(&round.pushed), lookups: part.lookups, stop: part.stop };
+        let gate =
+            Gate { residual: self.predicate.residual_filter(&round.pushed), lookups: part.lookups, stop: part.stop };
         let counts = to.read(&mut part, &gate, &mut round.pass).map_err(RunError::Source)?;
         round.stats.add(&counts);
         if part.is_live {
             to.flush();
             // A part may have no rows, and `stop` is polled only once in a number of rows.
-            if round.pass.ended == Ended::Whole && (part.stop)() {
-                round.pass.ended = Ended::Stopped;
+            if round.pass.ended == EndReason::Whole && (part.stop)() {
+                round.pass.ended = EndReason::Stopped;
             }
         }
         Ok(())
@@ -201,7 +202,7 @@ impl<T: Table> Plan<T> {
         Ok(OpenRound {
             pushed: offer.pushed.clone(),
             gap: self.filter_gap(offer),
-            pass: Pass::new(self.limit),
+            pass: PassCounts::new(self.limit),
             stats: Accounting::default(),
         })
     }

@@ -6,21 +6,22 @@ use crate::plan::{Plan, PlanRequest};
 use crate::run::{Answers, Feed, FeedPart, FeedState, OneRound, ReadPart, Run, RunError};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
-    Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto, Push,
-    Round, Scan, Schema, Sink, SinkError, Source, SourceError, SourceFault, State, Table, Value, field_index,
+    Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto,
+    PushOutcome, Round, Scan, Schema, Sink, SinkError, Source, SourceError, SourceFault, State, Table, Value,
+    field_index,
 };
 use std::cell::Cell;
 use std::ops::Range;
 
 #[global_allocator]
-static HEAP: sys::allocator::Counting = sys::allocator::Counting;
+static HEAP: sys::allocator::CountingAllocator = sys::allocator::CountingAllocator;
 
 /// A source that returns rows from memory.
 #[derive(Default)]
-pub(crate) struct Canned {
+pub(crate) struct CannedSource {
     pub(crate) rows: Vec<Socket<'static>>,
     /// The parts of the filter that it claims to apply (it does not: the test may leave such rows out itself).
-    pub(crate) pushed: Vec<Push>,
+    pub(crate) pushed: Vec<PushOutcome>,
     pub(crate) extra: Accounting,
     pub(crate) fails: bool,
     /// Rows passed on so far.
@@ -31,7 +32,7 @@ pub(crate) struct Canned {
     pub(crate) loses: Option<usize>,
 }
 
-impl Source<Sockets> for Canned {
+impl Source<Sockets> for CannedSource {
     fn prepare(&self, _: &Demand<Sockets>) -> Box<dyn Scan<Sockets> + '_> {
         self.prepared.set(self.prepared.get() + 1);
         Box::new(CannedScan(self))
@@ -39,7 +40,7 @@ impl Source<Sockets> for Canned {
 }
 
 /// A scan of [`Canned`].
-pub(crate) struct CannedScan<'c>(pub(crate) &'c Canned);
+pub(crate) struct CannedScan<'c>(pub(crate) &'c CannedSource);
 
 impl Scan<Sockets> for CannedScan<'_> {
     fn offer(&self) -> Offer {
@@ -51,7 +52,7 @@ impl Scan<Sockets> for CannedScan<'_> {
     }
 }
 
-impl Canned {
+impl CannedSource {
     fn read(&self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         if self.fails {
             return Err(SourceError { what: "canned rows", fault: SourceFault::Io, cause: "the can is shut".into() });
@@ -73,7 +74,7 @@ impl Canned {
 
 /// A sink that keeps every row as text.
 #[derive(Default)]
-pub(crate) struct Seen {
+pub(crate) struct TextSink {
     pub(crate) header: Vec<String>,
     pub(crate) rows: Vec<String>,
     pub(crate) rounds: Vec<Option<Round>>,
@@ -90,7 +91,7 @@ pub(crate) struct Seen {
     pub(crate) keeps_addresses: bool,
 }
 
-impl Sink for Seen {
+impl Sink for TextSink {
     fn rows_wanted(&self) -> Option<u64> {
         self.wants
     }
@@ -150,7 +151,7 @@ impl Feed<Sockets> for CannedRounds<'_> {
         read: &mut ReadPart<'_, Sockets>,
     ) -> Result<FeedState, SourceError> {
         let Some(before) = self.rounds.next() else { return Ok(FeedState::Ended) };
-        let (mut scan, lookups) = (self.source.prepare(demand), Lookups::none());
+        let (mut scan, lookups) = (self.source.prepare(demand), Lookups::empty());
         let round = Some(Round { n: before + 1, time_s: 0 });
         read(FeedPart { round, answers: self.answers, ..FeedPart::new(&mut *scan, &lookups, &|| false) });
         Ok(FeedState::EndOfRound)
@@ -162,7 +163,7 @@ pub(crate) fn cell_text(value: &Value<'_>) -> String {
         Value::Null => "-".to_owned(),
         Value::Bool(yes) => yes.to_string(),
         Value::U64(n) | Value::Time(n) => n.to_string(),
-        Value::FarTime(time) => time.ns().to_string(),
+        Value::FarTime(time) => time.nanoseconds().to_string(),
         Value::I64(n) => n.to_string(),
         Value::Addr(addr) => addr.to_string(),
         Value::LinkAddr(link) => format!("{}%{}", link.addr(), link.iface().escape_ascii()),
@@ -203,23 +204,23 @@ pub(crate) fn addr(text: &str) -> Addr {
 
 /// Owners by inode and users by uid.
 #[derive(Default)]
-pub(crate) struct Known {
+pub(crate) struct FakeOwners {
     pub(crate) owners: Vec<(u64, Vec<Owner>)>,
     pub(crate) users: Vec<(u64, Vec<u8>)>,
-    pub(crate) containers: Named,
+    pub(crate) containers: FakeNames,
 }
 
 /// Names under keys.
 #[derive(Default)]
-pub(crate) struct Named(pub(crate) Vec<(Key, Vec<u8>)>);
+pub(crate) struct FakeNames(pub(crate) Vec<(Key, Vec<u8>)>);
 
-impl Lookup for Named {
+impl Lookup for FakeNames {
     fn value(&self, key: Key) -> Value<'_> {
         Value::text(self.0.iter().find(|(known, _)| *known == key).map(|(_, name)| name.as_slice()))
     }
 }
 
-impl Lookup for Known {
+impl Lookup for FakeOwners {
     fn value(&self, key: Key) -> Value<'_> {
         let found = self.users.iter().find(|(id, _)| key == Key::Id(*id));
         found.map_or(Value::Null, |(_, name)| Value::Bytes(name))
@@ -230,12 +231,12 @@ impl Lookup for Known {
     }
 }
 
-impl Known {
+impl FakeOwners {
     pub(crate) fn lookups(&self) -> Lookups<'_> {
-        Lookups::none()
-            .with(LookupId::Owners, self)
-            .with(LookupId::Users, self)
-            .with(LookupId::Containers, &self.containers)
+        Lookups::empty()
+            .with_lookup(LookupId::Owners, self)
+            .with_lookup(LookupId::Users, self)
+            .with_lookup(LookupId::Containers, &self.containers)
     }
 }
 
@@ -250,7 +251,7 @@ pub(crate) fn field(name: &str) -> usize {
 pub(crate) fn request(columns: &[&str], filter: &str) -> PlanRequest {
     PlanRequest {
         columns: columns.iter().map(|name| field(name)).collect(),
-        conjuncts: filter::conjuncts(Schema::of::<Sockets>(), filter).unwrap(),
+        conjuncts: filter::conjuncts(Schema::from_table::<Sockets>(), filter).unwrap(),
         ..PlanRequest::default()
     }
 }
@@ -263,21 +264,21 @@ pub(crate) fn plan(request: PlanRequest) -> Plan<Sockets> {
 pub(crate) struct Numbers(pub(crate) u64);
 
 impl Numbers {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
+    pub(crate) fn next_below(&mut self, n: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         (self.0 >> 33) % n
     }
 }
 
 /// Sockets of many states, ports and peers.
-pub(crate) fn many(n: u64) -> Vec<Socket<'static>> {
+pub(crate) fn make_sockets(n: u64) -> Vec<Socket<'static>> {
     let mut numbers = Numbers(7);
     let mut one = || {
-        let peer = format!("10.0.{}.{}", numbers.below(3), numbers.below(5));
-        let state = State(numbers.below(11) as u8 + 1);
-        let (local, remote) = (numbers.below(50) as u16 + 1, numbers.below(4) as u16);
+        let peer = format!("10.0.{}.{}", numbers.next_below(3), numbers.next_below(5));
+        let state = State(numbers.next_below(11) as u8 + 1);
+        let (local, remote) = (numbers.next_below(50) as u16 + 1, numbers.next_below(4) as u16);
         let mut row = socket(state, local, &peer, remote);
-        row.rqueue = numbers.below(1_000) as u32;
+        row.rqueue = numbers.next_below(1_000) as u32;
         row
     };
     (0..n).map(|_| one()).collect()

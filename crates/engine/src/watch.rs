@@ -15,7 +15,7 @@ pub struct Rounds {
 
 /// The next round and the wait for it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Due {
+pub struct NextRound {
     /// Number of the next round.
     pub n: u64,
     /// Time to wait from now.
@@ -39,7 +39,7 @@ impl Rounds {
     }
 
     /// Ends the current round at `now` and moves on to the next. A round that is due exactly now runs at once.
-    pub fn next(&mut self, now: Duration) -> Due {
+    pub fn next(&mut self, now: Duration) -> NextRound {
         let period = self.period.as_nanos();
         let elapsed = now.saturating_sub(self.start).as_nanos();
         // The first point of the grid that is not past and was not used yet.
@@ -49,7 +49,7 @@ impl Rounds {
         self.n += 1;
         let wait_ns = u128::from(next).saturating_mul(period).saturating_sub(elapsed);
         let wait = Duration::from_nanos(u64::try_from(wait_ns).unwrap_or(u64::MAX));
-        Due { n: self.n, wait, skipped }
+        NextRound { n: self.n, wait, skipped }
     }
 }
 
@@ -74,7 +74,7 @@ mod tests {
             (1_800, 7, 0, 0),   // exactly due
             (1_500, 8, 400, 0), // a clock that jumped back waits for its point
         ] {
-            assert_eq!(rounds.next(ms(now)), Due { n, wait: ms(wait), skipped }, "at {now} ms");
+            assert_eq!(rounds.next(ms(now)), NextRound { n, wait: ms(wait), skipped }, "at {now} ms");
         }
     }
 

@@ -7,18 +7,18 @@ use record::Schema;
 
 /// Address and port of one end of a connection or packet.
 #[derive(Clone, Copy)]
-struct End {
+struct EndpointFields {
     addr: &'static str,
     port: &'static str,
 }
 
-const fn end(addr: &'static str, port: &'static str) -> End {
-    End { addr, port }
+const fn end(addr: &'static str, port: &'static str) -> EndpointFields {
+    EndpointFields { addr, port }
 }
 
 /// The tables' names for the ends: the sender, the receiver, other ends. A table uses the first row with fields that
 /// it has.
-const ENDS: [[&[End]; 3]; 3] = [
+const ENDS: [[&[EndpointFields]; 3]; 3] = [
     [&[end("local_addr", "local_port")], &[end("peer_addr", "peer_port")], &[]],
     [&[end("src", "sport")], &[end("dst", "dport")], &[]],
     [
@@ -30,7 +30,7 @@ const ENDS: [[&[End]; 3]; 3] = [
 
 /// The ends that a word means.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum WhichEnds {
+enum EndpointChoice {
     Source,
     Destination,
     All,
@@ -48,21 +48,21 @@ pub(crate) enum EndPart {
 }
 
 /// The words for ends, with their meaning.
-const OF_ENDS: &[(&[&str], WhichEnds, EndPart)] = &[
-    (&["local", "source", "src", "from"], WhichEnds::Source, EndPart::Whole),
-    (&["peer", "remote", "foreign", "destination", "dst", "dest", "to"], WhichEnds::Destination, EndPart::Whole),
-    (&["addr", "address", "ip", "host"], WhichEnds::All, EndPart::Addr),
-    (&["port"], WhichEnds::All, EndPart::Port),
-    (&["sport", "src_port", "source_port", "lport", "localport"], WhichEnds::Source, EndPart::Port),
+const OF_ENDS: &[(&[&str], EndpointChoice, EndPart)] = &[
+    (&["local", "source", "src", "from"], EndpointChoice::Source, EndPart::Whole),
+    (&["peer", "remote", "foreign", "destination", "dst", "dest", "to"], EndpointChoice::Destination, EndPart::Whole),
+    (&["addr", "address", "ip", "host"], EndpointChoice::All, EndPart::Addr),
+    (&["port"], EndpointChoice::All, EndPart::Port),
+    (&["sport", "src_port", "source_port", "lport", "localport"], EndpointChoice::Source, EndPart::Port),
     (
         &["dport", "dst_port", "dest_port", "destination_port", "rport", "remote_port", "peerport"],
-        WhichEnds::Destination,
+        EndpointChoice::Destination,
         EndPart::Port,
     ),
-    (&["saddr", "src_addr", "source_addr", "laddr", "src_ip", "local_ip"], WhichEnds::Source, EndPart::Addr),
+    (&["saddr", "src_addr", "source_addr", "laddr", "src_ip", "local_ip"], EndpointChoice::Source, EndPart::Addr),
     (
         &["daddr", "dst_addr", "dest_addr", "raddr", "dst_ip", "peer_ip", "remote_addr"],
-        WhichEnds::Destination,
+        EndpointChoice::Destination,
         EndPart::Addr,
     ),
 ];
@@ -92,7 +92,7 @@ pub fn fields(table: Schema, word: &str) -> Vec<usize> {
     if let Some(index) = table.index_of(word) {
         return vec![index];
     }
-    let ends = ends(table, word);
+    let ends = find_endpoints(table, word);
     if !ends.is_empty() {
         return ends.into_iter().flat_map(|(addr, port)| addr.into_iter().chain(port)).collect();
     }
@@ -106,7 +106,7 @@ pub fn keys(table: Schema, word: &str) -> Vec<usize> {
     if table.index_of(word).is_some() || of_ends.is_none_or(|(.., part)| *part != EndPart::Whole) {
         return fields(table, word);
     }
-    ends(table, word).into_iter().filter_map(|(addr, port)| addr.or(port)).collect()
+    find_endpoints(table, word).into_iter().filter_map(|(addr, port)| addr.or(port)).collect()
 }
 
 /// Fields with the address and port of a client, whose port the kernel chose: groups use only the address. The port of
@@ -114,18 +114,18 @@ pub fn keys(table: Schema, word: &str) -> Vec<usize> {
 pub(crate) const CLIENTS: &[&str] = &["client", "master_client", "mapped", "external"];
 
 /// Returns the ends that `word` means in `table`, each with its fields for the meant parts; empty for any other word.
-pub(crate) fn ends(table: Schema, word: &str) -> Vec<(Option<usize>, Option<usize>)> {
+pub(crate) fn find_endpoints(table: Schema, word: &str) -> Vec<(Option<usize>, Option<usize>)> {
     let Some((_, which, part)) = OF_ENDS.iter().find(|(words, ..)| words.contains(&word)) else { return Vec::new() };
-    let found = |end: &End| {
+    let found = |end: &EndpointFields| {
         let (addr, port) = (table.index_of(end.addr), table.index_of(end.port));
         (addr.filter(|_| *part != EndPart::Port), port.filter(|_| *part != EndPart::Addr))
     };
-    let is_there = |ends: &&[&[End]; 3]| ends[0].iter().any(|end| table.index_of(end.addr).is_some());
+    let is_there = |ends: &&[&[EndpointFields]; 3]| ends[0].iter().any(|end| table.index_of(end.addr).is_some());
     let Some([source, destination, others]) = ENDS.iter().find(is_there) else { return Vec::new() };
-    let wanted: &[&[End]] = match which {
-        WhichEnds::Source => &[source],
-        WhichEnds::Destination => &[destination],
-        WhichEnds::All => &[source, destination, others],
+    let wanted: &[&[EndpointFields]] = match which {
+        EndpointChoice::Source => &[source],
+        EndpointChoice::Destination => &[destination],
+        EndpointChoice::All => &[source, destination, others],
     };
     let all = wanted.iter().flat_map(|ends| ends.iter().map(found));
     all.filter(|(addr, port)| addr.is_some() || port.is_some()).collect()
@@ -164,8 +164,8 @@ mod tests {
     use record::rows::{CapturedPackets, Flows, Nat, Routes, Sockets};
 
     fn names<T: record::Table>(word: &str) -> String {
-        let name = |index: usize| Schema::of::<T>().field(index).map_or("", |field| field.name);
-        fields(Schema::of::<T>(), word).into_iter().map(name).collect::<Vec<_>>().join(" ")
+        let name = |index: usize| Schema::from_table::<T>().field(index).map_or("", |field| field.name);
+        fields(Schema::from_table::<T>(), word).into_iter().map(name).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -194,7 +194,8 @@ mod tests {
 
     #[test]
     fn every_word_is_some_table_s() {
-        let known: Vec<&str> = others(Schema::of::<Sockets>()).chain(others(Schema::of::<CapturedPackets>())).collect();
+        let known: Vec<&str> =
+            others(Schema::from_table::<Sockets>()).chain(others(Schema::from_table::<CapturedPackets>())).collect();
         let all = OF_ENDS.iter().flat_map(|(words, ..)| words.iter()).chain(OF_FIELDS.iter().map(|(word, _)| word));
         for word in all {
             assert!(known.contains(word), "{word}");

@@ -54,7 +54,7 @@ impl Batch {
     }
 
     /// Runs of messages of one class: the class, and the indices of the messages.
-    pub(crate) fn runs(&self) -> impl Iterator<Item = (u16, std::ops::Range<usize>)> + '_ {
+    pub(crate) fn runs_by_class(&self) -> impl Iterator<Item = (u16, std::ops::Range<usize>)> + '_ {
         let begins = std::iter::once((0, 0)).chain(self.classes.iter().copied());
         let ends = self.classes.iter().map(|(_, at)| *at as usize).chain([self.ends.len()]);
         let runs = begins.zip(ends).map(|((class, from), to)| (class, from as usize..to));
@@ -63,36 +63,36 @@ impl Batch {
 
     /// Returns the class and the number of bytes of each run of messages of one class.
     pub(crate) fn class_bytes(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        self.runs()
+        self.runs_by_class()
             .map(|(class, messages)| (class, (self.start_of(messages.end) - self.start_of(messages.start)) as u64))
     }
 
     /// Returns the class and the number of messages of each run of messages of one class.
     pub(crate) fn class_runs(&self) -> impl Iterator<Item = (u16, u64)> + '_ {
-        self.runs().map(|(class, messages)| (class, messages.len() as u64))
+        self.runs_by_class().map(|(class, messages)| (class, messages.len() as u64))
     }
 
     /// True if a message is of this class.
     pub(crate) fn has_class(&self, class: u16) -> bool {
-        self.runs().any(|(other, _)| other == class)
+        self.runs_by_class().any(|(other, _)| other == class)
     }
 
     /// Returns the batch without the messages of a class, numbered without gaps from its first number.
-    pub(crate) fn without(&self, class: u16) -> Batch {
+    pub(crate) fn without_class(&self, class: u16) -> Batch {
         let mut rest = Batch { first: self.first, ..Batch::default() };
-        for (other, messages) in self.runs().filter(|(other, _)| *other != class) {
+        for (other, messages) in self.runs_by_class().filter(|(other, _)| *other != class) {
             rest.append(self, other, messages);
         }
         rest
     }
 
     /// Returns the messages from `index` on, in a buffer of exactly their size.
-    pub(crate) fn since(&self, index: usize) -> Batch {
+    pub(crate) fn messages_from(&self, index: usize) -> Batch {
         let bytes = self.bytes.len() - self.start_of(index);
         let ends = Vec::with_capacity(self.ends.len().saturating_sub(index));
         let first = self.first + index as u64;
         let mut rest = Batch { first, bytes: Vec::with_capacity(bytes), ends, classes: Vec::new() };
-        for (class, messages) in self.runs().filter(|(_, messages)| messages.end > index) {
+        for (class, messages) in self.runs_by_class().filter(|(_, messages)| messages.end > index) {
             rest.append(self, class, messages.start.max(index)..messages.end);
         }
         rest
@@ -100,7 +100,7 @@ impl Batch {
 
     /// Appends all messages of `other`.
     pub(crate) fn join(&mut self, other: &Batch) {
-        for (class, messages) in other.runs() {
+        for (class, messages) in other.runs_by_class() {
             self.append(other, class, messages);
         }
     }
@@ -142,12 +142,12 @@ impl Batch {
     }
 
     /// End offset of each message.
-    pub fn ends(&self) -> &[u32] {
+    pub fn message_ends(&self) -> &[u32] {
         &self.ends
     }
 
     /// Number of the first message.
-    pub fn first(&self) -> u64 {
+    pub fn first_number(&self) -> u64 {
         self.first
     }
 
@@ -158,7 +158,7 @@ impl Batch {
 
     /// Returns the messages in a buffer of exactly their size, and this batch emptied, if they fill less than a
     /// quarter of its buffer: messages that wait for long must not hold much more memory than they need.
-    pub(crate) fn compacted(self) -> (Batch, Option<Batch>) {
+    pub(crate) fn compact(self) -> (Batch, Option<Batch>) {
         if self.bytes.len() >= self.bytes.capacity() / 4 {
             return (self, None);
         }
@@ -168,11 +168,11 @@ impl Batch {
             ends: self.ends.clone(),
             classes: self.classes.clone(),
         };
-        (small, Some(self.emptied()))
+        (small, Some(self.clear()))
     }
 
     /// Removes all messages but keeps the memory.
-    pub(crate) fn emptied(mut self) -> Batch {
+    pub(crate) fn clear(mut self) -> Batch {
         self.bytes.clear();
         self.ends.clear();
         self.classes.clear();
@@ -198,7 +198,7 @@ impl Batch {
     }
 
     /// Returns how many messages lie completely within the first `bytes` bytes.
-    pub fn whole_in(&self, bytes: usize) -> usize {
+    pub fn count_complete(&self, bytes: usize) -> usize {
         if bytes >= self.bytes.len() {
             return self.ends.len();
         }
@@ -234,18 +234,21 @@ mod tests {
         }
         batch.number_from(10);
         assert_eq!(batch.class_bytes().collect::<Vec<_>>(), [(0, 1), (7, 3), (0, 2), (7, 2)]);
-        let (zero, mut seven) = (batch.without(7), batch.without(0));
-        assert_eq!((zero.bytes(), zero.ends(), zero.first(), zero.end()), (&b"add"[..], &[1, 3][..], 10, 12));
-        assert_eq!((seven.bytes(), seven.ends()), (&b"bbcee"[..], &[2, 3, 5][..]));
-        assert!(!seven.has_class(0) && zero.without(0).is_empty());
+        let (zero, mut seven) = (batch.without_class(7), batch.without_class(0));
+        assert_eq!(
+            (zero.bytes(), zero.message_ends(), zero.first_number(), zero.end()),
+            (&b"add"[..], &[1, 3][..], 10, 12)
+        );
+        assert_eq!((seven.bytes(), seven.message_ends()), (&b"bbcee"[..], &[2, 3, 5][..]));
+        assert!(!seven.has_class(0) && zero.without_class(0).is_empty());
         seven.join(&zero);
-        assert_eq!((seven.bytes(), seven.ends()), (&b"bbceeadd"[..], &[2, 3, 5, 6, 8][..]));
+        assert_eq!((seven.bytes(), seven.message_ends()), (&b"bbceeadd"[..], &[2, 3, 5, 6, 8][..]));
         assert_eq!(seven.class_runs().collect::<Vec<_>>(), [(7, 3), (0, 2)]);
-        let (all, later, none) = (batch.since(0), batch.since(2), batch.since(5));
-        assert_eq!((all.bytes(), all.first(), all.end()), (batch.bytes(), 10, 15));
-        assert_eq!((later.bytes(), later.ends(), later.first()), (&b"cddee"[..], &[1, 3, 5][..], 12));
+        let (all, later, none) = (batch.messages_from(0), batch.messages_from(2), batch.messages_from(5));
+        assert_eq!((all.bytes(), all.first_number(), all.end()), (batch.bytes(), 10, 15));
+        assert_eq!((later.bytes(), later.message_ends(), later.first_number()), (&b"cddee"[..], &[1, 3, 5][..], 12));
         assert_eq!(later.class_runs().collect::<Vec<_>>(), [(7, 1), (0, 1), (7, 1)]);
-        assert_eq!((none.is_empty(), none.first()), (true, 15));
+        assert_eq!((none.is_empty(), none.first_number()), (true, 15));
     }
 
     #[test]
@@ -256,15 +259,18 @@ mod tests {
             batch.end_message();
         }
         batch.number_from(10);
-        assert_eq!((batch.len(), batch.first(), batch.end()), (3, 10, 13));
+        assert_eq!((batch.len(), batch.first_number(), batch.end()), (3, 10, 13));
         assert_eq!(
             (batch.message(0), batch.message(1), batch.message(2)),
             (Some(&b"one"[..]), Some(&b""[..]), Some(&b"three"[..]))
         );
         assert_eq!(batch.message(3), None);
-        assert_eq!((batch.whole_in(2), batch.whole_in(3), batch.whole_in(7), batch.whole_in(8)), (0, 2, 2, 3));
+        assert_eq!(
+            (batch.count_complete(2), batch.count_complete(3), batch.count_complete(7), batch.count_complete(8)),
+            (0, 2, 2, 3)
+        );
         assert_eq!((batch.start_of(0), batch.start_of(2), batch.start_of(3)), (0, 3, 8));
-        let parts = Batch::of_parts(10, batch.bytes().to_vec(), batch.ends().to_vec());
+        let parts = Batch::of_parts(10, batch.bytes().to_vec(), batch.message_ends().to_vec());
         assert_eq!(parts, Some(batch));
         assert_eq!(Batch::of_parts(0, vec![1], vec![2]), None);
         assert_eq!(Batch::of_parts(0, vec![1, 2], vec![2, 1, 2]), None);

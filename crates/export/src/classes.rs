@@ -16,7 +16,7 @@ pub(crate) struct ClassWeights(HashMap<u16, u64>);
 
 impl ClassWeights {
     /// Sums the bytes of each class over these batches.
-    pub(crate) fn of<'b>(batches: impl Iterator<Item = &'b Batch>) -> ClassWeights {
+    pub(crate) fn from_batches<'b>(batches: impl Iterator<Item = &'b Batch>) -> ClassWeights {
         let mut weights = ClassWeights::default();
         batches.for_each(|batch| weights.add(batch.class_bytes()));
         weights
@@ -29,7 +29,7 @@ impl ClassWeights {
     }
 
     /// Returns the class with the most bytes.
-    pub(crate) fn heaviest(&self) -> Option<u16> {
+    pub(crate) fn heaviest_class(&self) -> Option<u16> {
         self.0.iter().max_by_key(|(class, bytes)| (**bytes, **class)).map(|(class, _)| *class)
     }
 
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_has_most_is_above_the_level() {
+    fn the_heaviest_class_is_above_the_level() {
         assert_eq!(excess(&[]), Vec::<u64>::new());
         assert_eq!(excess(&[0]), [0]);
         assert_eq!(excess(&[400]), [100]);

@@ -19,7 +19,7 @@ use sys::outfile::FilePlace;
 /// Longest time for one client.
 ///
 /// Bound: for a question at the control socket. Beyond: the client is disconnected. By: root; the user of the run.
-const PATIENCE: Duration = Duration::from_secs(1);
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
 /// The request of a successor.
 pub(crate) const TAKE_OVER: &str = "take-over";
 /// Longest request, in bytes.
@@ -32,7 +32,7 @@ const QUESTION_MAX: usize = 64;
 /// control socket.
 const ANSWER_MAX: usize = 16 << 20;
 /// How often the thread checks whether it must end, in milliseconds.
-const LOOK_MS: i32 = 250;
+const CHECK_INTERVAL_MS: i32 = 250;
 
 /// A control socket, which answers until this value is dropped.
 #[derive(Debug)]
@@ -71,8 +71,8 @@ impl Control {
         let serve = move || {
             while !ends.load(Ordering::Relaxed) {
                 let mut ready = Vec::new();
-                if sys::wait_any(&[listener.as_fd()], LOOK_MS, &mut ready).is_err() {
-                    thread::park_timeout(Duration::from_millis(LOOK_MS.unsigned_abs().into()));
+                if sys::wait_any(&[listener.as_fd()], CHECK_INTERVAL_MS, &mut ready).is_err() {
+                    thread::park_timeout(Duration::from_millis(CHECK_INTERVAL_MS.unsigned_abs().into()));
                 }
                 if let Ok((client, _)) = listener.accept() {
                     // Ignore clients that disconnect early.
@@ -98,7 +98,7 @@ impl Drop for Control {
     }
 }
 
-fn refused(text: String) -> io::Error {
+fn refusal_error(text: String) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, text)
 }
 
@@ -109,19 +109,19 @@ fn parent(path: &Path) -> &Path {
 /// Refuses a directory to which others may write: they could replace our socket with their own.
 fn check_directory(path: &Path) -> io::Result<()> {
     let parent = parent(path);
-    let facts = fs::metadata(parent).map_err(|error| named("cannot inspect", parent, &error))?;
+    let facts = fs::metadata(parent).map_err(|error| with_path("cannot inspect", parent, &error))?;
     let is_trusted = facts.uid() == sys::caps::euid() || facts.uid() == 0;
     let others_write = facts.mode() & 0o022 != 0 && facts.mode() & 0o1000 == 0;
     if !is_trusted || others_write {
         let text = format!(
             "other users may write to {}: they could replace a socket there; use another directory",
-            shown(parent)
+            escape_path(parent)
         );
-        return Err(refused(text));
+        return Err(refusal_error(text));
     }
     // Another user who can rename a parent directory can replace it with their own.
     let place = FilePlace::find(path).and_then(|place| place.check_path());
-    place.map_err(|error| named("cannot listen on", path, &error))
+    place.map_err(|error| with_path("cannot listen on", path, &error))
 }
 
 fn check_free(path: &Path) -> io::Result<()> {
@@ -130,13 +130,13 @@ fn check_free(path: &Path) -> io::Result<()> {
         found => found?,
     };
     if !facts.file_type().is_socket() || facts.uid() != sys::caps::euid() {
-        return Err(refused(format!("{} is not a socket of this user: use another name", shown(path))));
+        return Err(refusal_error(format!("{} is not a socket of this user: use another name", escape_path(path))));
     }
     match connect(path) {
         Err(error) if error.kind() == ErrorKind::ConnectionRefused => Ok(()),
         _ => Err(io::Error::new(
             ErrorKind::AddrInUse,
-            format!("another process listens on {}: end it first, or use another name", shown(path)),
+            format!("another process listens on {}: end it first, or use another name", escape_path(path)),
         )),
     }
 }
@@ -147,11 +147,11 @@ fn listen(path: &Path) -> io::Result<UnixListener> {
     first.push(format!(".{}", std::process::id()));
     let first = PathBuf::from(first);
     let _ = fs::remove_file(&first);
-    let listener = UnixListener::bind(&first).map_err(|error| named("cannot listen on", path, &error))?;
+    let listener = UnixListener::bind(&first).map_err(|error| with_path("cannot listen on", path, &error))?;
     let moved = fs::set_permissions(&first, Permissions::from_mode(0o600)).and_then(|()| fs::rename(&first, path));
     if let Err(error) = moved {
         let _ = fs::remove_file(&first);
-        return Err(named("cannot listen on", path, &error));
+        return Err(with_path("cannot listen on", path, &error));
     }
     Ok(listener)
 }
@@ -162,8 +162,8 @@ fn serve(
     hand_over: &impl Fn(UnixStream) -> Result<(), UnixStream>,
 ) -> io::Result<()> {
     client.set_nonblocking(false)?;
-    client.set_write_timeout(Some(PATIENCE))?;
-    let end = Instant::now() + PATIENCE;
+    client.set_write_timeout(Some(CLIENT_TIMEOUT))?;
+    let end = Instant::now() + CLIENT_TIMEOUT;
     let (mut question, mut byte) = (Vec::new(), [0; QUESTION_MAX]);
     while !question.contains(&b'\n') && question.len() < QUESTION_MAX {
         let left = end.saturating_duration_since(Instant::now());
@@ -178,17 +178,17 @@ fn serve(
     }
     let question = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if question == TAKE_OVER.as_bytes() {
-        return give_up(client, hand_over);
+        return hand_over_to(client, hand_over);
     }
     let format = question.strip_prefix(b"status ").and_then(|word| std::str::from_utf8(word).ok());
-    match format.and_then(|word| ReportFormat::of(word.trim())) {
+    match format.and_then(|word| ReportFormat::from_word(word.trim())) {
         Some(format) => write_until(&mut client, format!("ok\n{}", report().write(format)).as_bytes(), end),
         None => client.write_all(b"error\nrequests are: status text, status json, status prometheus, take-over\n"),
     }
 }
 
 /// Hands over to the client, if its user is allowed to take over.
-fn give_up(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), UnixStream>) -> io::Result<()> {
+fn hand_over_to(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), UnixStream>) -> io::Result<()> {
     let uid = sys::service::peer_uid(client.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
     if uid != 0 && uid != sys::caps::euid() {
         return (&client).write_all(b"error\nonly root and the user of this run may take over\n");
@@ -201,11 +201,11 @@ fn give_up(client: UnixStream, hand_over: &impl Fn(UnixStream) -> Result<(), Uni
 
 /// Requests a report from the run that listens at `path`. The returned text has no control bytes, even if an impostor
 /// answers.
-pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
-    let until = Instant::now() + 3 * PATIENCE;
+pub fn request_report(path: &Path, format: ReportFormat) -> io::Result<String> {
+    let until = Instant::now() + 3 * CLIENT_TIMEOUT;
     let mut stream = connect(path).map_err(|error| match error.kind() {
-        ErrorKind::ConnectionRefused => named("no run listens any more on", path, &error),
-        _ => named("cannot connect to", path, &error),
+        ErrorKind::ConnectionRefused => with_path("no run listens any more on", path, &error),
+        _ => with_path("cannot connect to", path, &error),
     })?;
     let word = match format {
         ReportFormat::Text => "text",
@@ -213,44 +213,44 @@ pub fn ask(path: &Path, format: ReportFormat) -> io::Result<String> {
         ReportFormat::Prometheus => "prometheus",
     };
     let question = format!("status {word}\n");
-    write_until(&mut stream, question.as_bytes(), until).map_err(|error| named("cannot ask", path, &error))?;
-    let answer = read_until(&mut stream, until).map_err(|error| named("no answer from", path, &error))?;
+    write_until(&mut stream, question.as_bytes(), until).map_err(|error| with_path("cannot ask", path, &error))?;
+    let answer = read_until(&mut stream, until).map_err(|error| with_path("no answer from", path, &error))?;
     match answer.strip_prefix(b"ok\n") {
         Some(report) => Ok(report.split_inclusive(|byte| *byte == b'\n').map(escaped_line).collect()),
-        None => Err(io::Error::new(ErrorKind::InvalidData, format!("{} returned no report", shown(path)))),
+        None => Err(io::Error::new(ErrorKind::InvalidData, format!("{} returned no report", escape_path(path)))),
     }
 }
 
 /// Escapes a line of a report but keeps its newline.
 fn escaped_line(line: &[u8]) -> String {
     let (text, end) = line.strip_suffix(b"\n").map_or((line, ""), |text| (text, "\n"));
-    format!("{}{end}", sys::escaped(text))
+    format!("{}{end}", sys::escape_bytes(text))
 }
 
 /// Connects to a run. A socket that does not accept connections does not belong to one.
 pub(crate) fn connect(path: &Path) -> io::Result<UnixStream> {
-    sys::connection::connect_unix(path, PATIENCE).map_err(|errno| io::Error::from_raw_os_error(errno.0))
+    sys::connection::connect_unix(path, CLIENT_TIMEOUT).map_err(|errno| io::Error::from_raw_os_error(errno.0))
 }
 
 /// Returns the time left until `until`, or an error if it has passed.
-fn left(until: Instant) -> io::Result<Duration> {
+fn time_left(until: Instant) -> io::Result<Duration> {
     let left = until.saturating_duration_since(Instant::now());
-    if left.is_zero() { Err(late()) } else { Ok(left) }
+    if left.is_zero() { Err(timeout_error()) } else { Ok(left) }
 }
 
-fn late() -> io::Error {
+fn timeout_error() -> io::Error {
     ErrorKind::TimedOut.into()
 }
 
 /// The kernel reports a socket timeout as EAGAIN.
 fn in_time<T>(done: io::Result<T>) -> io::Result<T> {
-    done.map_err(|error| if error.kind() == ErrorKind::WouldBlock { late() } else { error })
+    done.map_err(|error| if error.kind() == ErrorKind::WouldBlock { timeout_error() } else { error })
 }
 
 /// Writes all bytes by `until`, even if the other end takes only a few at a time.
 fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
-        stream.set_write_timeout(Some(left(until)?))?;
+        stream.set_write_timeout(Some(time_left(until)?))?;
         match in_time(stream.write(bytes))? {
             0 => return Err(ErrorKind::WriteZero.into()),
             count => bytes = bytes.get(count..).unwrap_or_default(),
@@ -264,7 +264,7 @@ fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io:
 fn read_until(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
     let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
     loop {
-        stream.set_read_timeout(Some(left(until)?))?;
+        stream.set_read_timeout(Some(time_left(until)?))?;
         match in_time(stream.read(&mut piece))? {
             0 => return Ok(answer),
             _ if answer.len() >= ANSWER_MAX => return Err(io::Error::other("it sends more than a report contains")),
@@ -273,12 +273,12 @@ fn read_until(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
     }
 }
 
-pub(crate) fn shown(path: &Path) -> Box<str> {
-    sys::escaped(path.as_os_str().as_encoded_bytes())
+pub(crate) fn escape_path(path: &Path) -> Box<str> {
+    sys::escape_bytes(path.as_os_str().as_encoded_bytes())
 }
 
-pub(crate) fn named(what: &str, path: &Path, error: &io::Error) -> io::Error {
-    io::Error::new(error.kind(), format!("{what} {}: {error}", shown(path)))
+pub(crate) fn with_path(what: &str, path: &Path, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("{what} {}: {error}", escape_path(path)))
 }
 
 #[cfg(test)]
@@ -296,8 +296,8 @@ mod tests {
         let path = dir.path().join("control");
         let control = Control::start(&path, report, Err).unwrap();
         assert_eq!(fs::symlink_metadata(&path).unwrap().mode() & 0o777, 0o600);
-        assert_eq!(ask(&path, ReportFormat::Json).unwrap(), "{\"outputs\":[]}\n");
-        assert_eq!(ask(&path, ReportFormat::Text).unwrap(), "lost in the kernel: 5\n");
+        assert_eq!(request_report(&path, ReportFormat::Json).unwrap(), "{\"outputs\":[]}\n");
+        assert_eq!(request_report(&path, ReportFormat::Text).unwrap(), "lost in the kernel: 5\n");
         let mut stream = UnixStream::connect(&path).unwrap();
         stream.write_all(b"shutdown\n").unwrap();
         let mut answer = String::new();
@@ -305,7 +305,7 @@ mod tests {
         assert!(answer.starts_with("error\nrequests are: status text"), "{answer}");
         drop(control);
         assert!(!path.exists());
-        assert!(ask(&path, ReportFormat::Text).unwrap_err().to_string().contains("cannot connect to"));
+        assert!(request_report(&path, ReportFormat::Text).unwrap_err().to_string().contains("cannot connect to"));
     }
 
     /// An impostor that accepts one connection and writes `words` to it over and over.
@@ -320,14 +320,14 @@ mod tests {
     }
 
     #[test]
-    fn whoever_answers_neither_keeps_us_nor_fills_memory() {
+    fn an_answering_stranger_neither_delays_us_nor_fills_memory() {
         let dir = tempfile::tempdir().unwrap();
         for (name, pause, says) in [("slow", Duration::from_millis(10), "timed out"), ("fast", Duration::ZERO, "more")]
         {
             let path = dir.path().join(name);
             impostor(&path, if name == "slow" { b"o" } else { &[b'o'; 65_536] }, pause);
             let begun = Instant::now();
-            let error = ask(&path, ReportFormat::Text).unwrap_err().to_string();
+            let error = request_report(&path, ReportFormat::Text).unwrap_err().to_string();
             assert!(error.contains("no answer from") && error.contains(says), "{error}");
             assert!(begun.elapsed() < Duration::from_secs(20), "{name}");
         }
@@ -343,7 +343,7 @@ mod tests {
             assert!(client.read(&mut [0; QUESTION_MAX]).unwrap() > 0);
             client.write_all(b"ok\nlost: 1\n\x1b[2J\xff\rx\n").unwrap();
         });
-        assert_eq!(ask(&path, ReportFormat::Text).unwrap(), "lost: 1\n\\u{1b}[2J\\xff\\rx\n");
+        assert_eq!(request_report(&path, ReportFormat::Text).unwrap(), "lost: 1\n\\u{1b}[2J\\xff\\rx\n");
     }
 
     #[test]
@@ -353,7 +353,7 @@ mod tests {
         let listener = sys::Fd::from(std::os::fd::OwnedFd::from(UnixListener::bind(&path).unwrap()));
         sys::socket::listen(&listener, 0).unwrap();
         let _first = UnixStream::connect(&path).unwrap();
-        let error = ask(&path, ReportFormat::Text).unwrap_err();
+        let error = request_report(&path, ReportFormat::Text).unwrap_err();
         assert_eq!(error.kind(), ErrorKind::TimedOut, "{error}");
     }
 
@@ -363,11 +363,11 @@ mod tests {
         let path = dir.path().join("control");
         let _control = Control::start(&path, report, Err).unwrap();
         let _silent = UnixStream::connect(&path).unwrap();
-        assert_eq!(ask(&path, ReportFormat::Text).unwrap(), "lost in the kernel: 5\n");
+        assert_eq!(request_report(&path, ReportFormat::Text).unwrap(), "lost in the kernel: 5\n");
     }
 
     #[test]
-    fn only_a_socket_that_nobody_listens_to_is_replaced() {
+    fn only_a_socket_without_a_listener_is_replaced() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control");
         drop(UnixListener::bind(&path).unwrap());

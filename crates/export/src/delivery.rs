@@ -7,7 +7,7 @@ use crate::backoff::Backoff;
 use crate::in_flight::InFlight;
 use crate::notices::Notices;
 use crate::status::Status;
-use crate::{AtOnce, Batch, Ledger, Store, Taken, Transport};
+use crate::{Batch, DirectDelivery, Ledger, Store, TakenPart, Transport};
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// How often the transport is asked for confirmations while nothing is sent.
 const CONFIRM_EVERY: Duration = Duration::from_millis(20);
 /// How often an idle connection is checked, so that a vanished receiver is noticed.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
 /// State shared by the output's thread and the thread that hands messages over. Lock `delivery` before `state`.
 pub(crate) struct OutputShared {
@@ -66,7 +66,7 @@ impl OutputShared {
 
     /// Delivers the messages that wait, unless the output's thread is delivering or the receiver cannot take any at
     /// once. Returns true if all were handed over, so that the thread need not wake up.
-    pub(crate) fn deliver_at_once(&self, allowed: AtOnce) -> bool {
+    pub(crate) fn deliver_at_once(&self, allowed: DirectDelivery) -> bool {
         match self.delivery.try_lock() {
             Ok(mut delivery) => delivery.deliver_at_once(self, allowed),
             Err(TryLockError::WouldBlock | TryLockError::Poisoned(_)) => false,
@@ -101,12 +101,12 @@ impl OutputState {
             is_open: self.is_open,
             last_error: self.last_error.clone(),
             failures: self.failures,
-            store_trouble: self.store.trouble(),
+            store_trouble: self.store.fault_text(),
         }
     }
 
     /// Counts the messages that the store has dropped, and passes the counts to the store to keep.
-    pub(crate) fn settle(&mut self) {
+    pub(crate) fn pass_counts(&mut self) {
         let dropped = self.store.take_drops();
         self.ledger.dropped.add(&dropped);
         let ledger = self.ledger;
@@ -117,7 +117,7 @@ impl OutputState {
 }
 
 /// The batch that is being handed to the transport.
-struct Current {
+struct CurrentBatch {
     batch: Arc<Batch>,
     /// Number of its bytes that the transport has taken.
     at: usize,
@@ -128,7 +128,7 @@ pub(crate) struct Delivery {
     transport: Box<dyn Transport>,
     is_open: bool,
     in_flight: InFlight,
-    current: Option<Current>,
+    current: Option<CurrentBatch>,
     /// Number of the first message after the current batch.
     next: u64,
     backoff: Backoff,
@@ -156,7 +156,7 @@ enum NextStep {
 }
 
 /// The time since messages were last handed over.
-struct Calm {
+struct IdleTime {
     /// [`Store::end`] at the last check.
     end: u64,
     since: Instant,
@@ -169,17 +169,17 @@ const BURST: u64 = 10_000;
 
 /// The main loop of an output's thread.
 pub(crate) fn run(shared: &OutputShared, mut notices: Notices) {
-    let mut calm = Calm { end: 0, since: Instant::now(), trimmed_at: None };
+    let mut calm = IdleTime { end: 0, since: Instant::now(), trimmed_at: None };
     loop {
-        notices.look(|| shared.status_of_run());
+        notices.check(|| shared.status_of_run());
         let mut delivery = shared.delivery();
         match delivery.step(shared) {
             NextStep::End => return delivery.end(shared),
             NextStep::Wait(duration) => {
                 drop(delivery);
                 shared.sleep(duration);
-                shared.delivery().look_now(shared);
-                if shared.is_worn(&mut calm) {
+                shared.delivery().check_or_close(shared);
+                if shared.should_trim(&mut calm) {
                     shared.delivery().shrink(shared);
                     sys::memory::trim();
                     sys::memory::release_program();
@@ -195,7 +195,7 @@ pub(crate) fn run(shared: &OutputShared, mut notices: Notices) {
                     shared.sleep(CONFIRM_EVERY);
                 }
                 Ok(()) => {}
-                Err(error) => delivery.broken(shared, &error),
+                Err(error) => delivery.close_failed(shared, &error),
             },
         }
     }
@@ -219,7 +219,7 @@ impl OutputShared {
 
     /// Frees the store's spare batches. Returns true if the process should give back memory that a burst or the start
     /// has left: no messages were handed over for some time.
-    fn is_worn(&self, calm: &mut Calm) -> bool {
+    fn should_trim(&self, calm: &mut IdleTime) -> bool {
         let mut state = self.lock();
         let end = state.store.end();
         if calm.end != end {
@@ -227,7 +227,7 @@ impl OutputShared {
             return false;
         }
         let is_worn = calm.trimmed_at.is_none_or(|then| end.saturating_sub(then) >= BURST);
-        let is_worn = calm.since.elapsed() >= LOOK_EVERY && (state.store.free_spares() | is_worn);
+        let is_worn = calm.since.elapsed() >= CHECK_INTERVAL && (state.store.free_spares() | is_worn);
         if is_worn {
             calm.trimmed_at = Some(end);
         }
@@ -266,10 +266,10 @@ impl Delivery {
         self.transport.close();
         self.is_open = false;
         // A later run must not resend messages that the receiver has.
-        let (first, _) = self.in_flight.rewind(0);
+        let (first, _) = self.in_flight.end_connection(0);
         let mut state = shared.lock();
         let released = state.store.release(first.unwrap_or(self.next));
-        state.settle();
+        state.pass_counts();
         if let Err(error) = released {
             state.last_error = Some(error.to_string());
         }
@@ -303,19 +303,19 @@ impl Delivery {
                 }
             }
         }
-        state.settle();
-        let unconfirmed = self.in_flight.unconfirmed() > 0;
+        state.pass_counts();
+        let unconfirmed = self.in_flight.unconfirmed_bytes() > 0;
         let is_done = self.current.is_none() && !unconfirmed;
         match state.deadline {
             Some(deadline) if is_done || deadline <= Instant::now() => NextStep::End,
             // A store that outlives the program keeps the messages of an absent receiver.
-            Some(_) if state.store.is_kept() && !self.is_open && state.failures > 0 => NextStep::End,
+            Some(_) if state.store.is_persistent() && !self.is_open && state.failures > 0 => NextStep::End,
             _ if self.current.is_some() || unconfirmed => NextStep::Work,
             // Try to read again later.
-            _ if is_unreadable => NextStep::Pause(LOOK_EVERY),
+            _ if is_unreadable => NextStep::Pause(CHECK_INTERVAL),
             // Open before there is a message to deliver, so that a fault of the receiver shows at once.
             None if !self.is_open => NextStep::Work,
-            _ => NextStep::Wait(LOOK_EVERY),
+            _ => NextStep::Wait(CHECK_INTERVAL),
         }
     }
 
@@ -333,18 +333,18 @@ impl Delivery {
 
     fn take(&mut self, state: &mut OutputState, batch: Arc<Batch>) {
         // An earlier connection delivered the messages before `next`.
-        let skipped = usize::try_from(self.next.saturating_sub(batch.first())).unwrap_or(0);
+        let skipped = usize::try_from(self.next.saturating_sub(batch.first_number())).unwrap_or(0);
         let at = batch.start_of(skipped);
         self.next = batch.end();
         state.held = self.next;
         self.in_flight.begin(&batch, skipped);
-        self.current = Some(Current { batch, at });
+        self.current = Some(CurrentBatch { batch, at });
     }
 
     /// See [`OutputShared::deliver_at_once`].
-    fn deliver_at_once(&mut self, shared: &OutputShared, allowed: AtOnce) -> bool {
+    fn deliver_at_once(&mut self, shared: &OutputShared, allowed: DirectDelivery) -> bool {
         let is_free = self.current.is_none() && self.fault.is_none() && self.resume.is_none();
-        if !self.is_open || !is_free || self.transport.at_once() > allowed {
+        if !self.is_open || !is_free || self.transport.direct_delivery() > allowed {
             return false;
         }
         loop {
@@ -360,7 +360,7 @@ impl Delivery {
                 Ok(None) | Err(_) => return false,
             }
             drop(state);
-            let outcome = self.send(shared, true).and_then(|()| self.confirm(shared));
+            let outcome = self.send(shared, true).and_then(|()| self.take_confirmations(shared));
             if let Err(error) = outcome {
                 self.fault = Some(error);
                 return false;
@@ -374,8 +374,8 @@ impl Delivery {
     /// Checks now and then whether the receiver is still there, and reads what it sends. Checks more often while
     /// messages are unconfirmed: confirmations arrive together with the receiver's data, and if that data finds no
     /// room, the kernel drops both (`tcp_data_queue` in net/ipv4/tcp_input.c).
-    fn look(&mut self) -> io::Result<()> {
-        let every = if self.in_flight.unconfirmed() > 0 { CONFIRM_EVERY } else { LOOK_EVERY };
+    fn check_if_due(&mut self) -> io::Result<()> {
+        let every = if self.in_flight.unconfirmed_bytes() > 0 { CONFIRM_EVERY } else { CHECK_INTERVAL };
         // The kernel reports a reset once. After that, the connection looks as if the receiver had closed it in order.
         if self.fault.is_some() {
             return Ok(());
@@ -387,9 +387,9 @@ impl Delivery {
         self.transport.check()
     }
 
-    fn look_now(&mut self, shared: &OutputShared) {
-        if let Err(error) = self.look() {
-            self.broken(shared, &error);
+    fn check_or_close(&mut self, shared: &OutputShared) {
+        if let Err(error) = self.check_if_due() {
+            self.close_failed(shared, &error);
         }
     }
 
@@ -418,42 +418,42 @@ impl Delivery {
             }
         }
         self.send(shared, false)?;
-        self.confirm(shared)?;
-        self.look()
+        self.take_confirmations(shared)?;
+        self.check_if_due()
     }
 
     /// True if everything was sent but not all of it is confirmed.
     fn waits_for_confirmation(&self) -> bool {
-        self.current.is_none() && self.in_flight.unconfirmed() > 0
+        self.current.is_none() && self.in_flight.unconfirmed_bytes() > 0
     }
 
     /// Hands messages of the current batch to the transport.
     fn send(&mut self, shared: &OutputShared, at_once: bool) -> io::Result<()> {
         let Some(current) = &mut self.current else { return Ok(()) };
-        let taken: Taken = match at_once {
-            true => self.transport.send_at_once(&current.batch, current.at)?,
+        let taken: TakenPart = match at_once {
+            true => self.transport.send_without_waiting(&current.batch, current.at)?,
             false => self.transport.send(&current.batch, current.at)?,
         };
         current.at += taken.bytes;
-        self.in_flight.sent(taken.bytes);
+        self.in_flight.add_sent(taken.bytes);
         self.refused += taken.refused;
         if taken.refused > 0 {
-            let complaint = self.transport.complaint();
+            let complaint = self.transport.take_refusal_reason();
             let mut state = shared.lock();
             state.last_error = complaint.or(state.last_error.take());
         }
         if current.at >= current.batch.bytes().len() {
             self.current = None;
-            shared.lock().store.let_go(self.next);
+            shared.lock().store.release_below(self.next);
         }
         Ok(())
     }
 
     /// Counts the messages that the receiver has confirmed, and releases those that will never be sent again.
-    fn confirm(&mut self, shared: &OutputShared) -> io::Result<()> {
-        let unconfirmed = self.transport.unconfirmed()?;
+    fn take_confirmations(&mut self, shared: &OutputShared) -> io::Result<()> {
+        let unconfirmed = self.transport.unconfirmed_bytes()?;
         let newly = self.in_flight.confirm(unconfirmed);
-        let needed_no_more = self.in_flight.forget(self.transport.unread_max().min(self.delivered_bytes_max));
+        let needed_no_more = self.in_flight.release_final(self.transport.unread_max().min(self.delivered_bytes_max));
         if newly == 0 && needed_no_more.is_none() {
             return Ok(());
         }
@@ -468,7 +468,7 @@ impl Delivery {
         }
         if let Some(number) = needed_no_more {
             state.store.release(number)?;
-            state.settle();
+            state.pass_counts();
             if std::mem::take(&mut state.is_waited_for) {
                 shared.room.notify_one();
             }
@@ -477,14 +477,14 @@ impl Delivery {
     }
 
     /// Closes a failed connection. Messages that the receiver may not have are sent again once it is back.
-    fn broken(&mut self, shared: &OutputShared, error: &io::Error) {
+    fn close_failed(&mut self, shared: &OutputShared, error: &io::Error) {
         // Count the messages acknowledged until now.
-        let confirmed = self.transport.unconfirmed().map_or(0, |bytes| self.in_flight.confirm(bytes));
+        let confirmed = self.transport.unconfirmed_bytes().map_or(0, |bytes| self.in_flight.confirm(bytes));
         let unread = self.transport.unread_after(error).min(self.delivered_bytes_max);
         self.transport.close();
         self.is_open = false;
         self.fault = None;
-        let (again, doubtful) = self.in_flight.rewind(unread);
+        let (again, doubtful) = self.in_flight.end_connection(unread);
         self.current = None;
         if let Some(number) = again {
             self.next = number;

@@ -29,7 +29,7 @@ struct Part {
 impl Part {
     /// Returns how many messages lie completely within the first `bytes` bytes of the sequence, or `skipped` if that
     /// is more.
-    fn whole_in(&self, bytes: u64) -> usize {
+    fn count_complete(&self, bytes: u64) -> usize {
         let within = i64::try_from(bytes).unwrap_or(i64::MAX).saturating_sub(self.base);
         let whole = self.ends.partition_point(|end| i64::from(*end) <= within);
         whole.max(self.skipped)
@@ -50,16 +50,16 @@ impl InFlight {
     /// Begins a batch, whose first `skipped` messages were delivered before.
     pub(crate) fn begin(&mut self, batch: &Batch, skipped: usize) {
         let base = self.sent as i64 - batch.start_of(skipped) as i64;
-        self.parts.push_back(Part { first: batch.first(), ends: batch.ends().to_vec(), base, skipped });
+        self.parts.push_back(Part { first: batch.first_number(), ends: batch.message_ends().to_vec(), base, skipped });
     }
 
     /// Counts more bytes that the transport has taken.
-    pub(crate) fn sent(&mut self, bytes: usize) {
+    pub(crate) fn add_sent(&mut self, bytes: usize) {
         self.sent += bytes as u64;
     }
 
     /// Bytes that were handed over but are unconfirmed.
-    pub(crate) fn unconfirmed(&self) -> u64 {
+    pub(crate) fn unconfirmed_bytes(&self) -> u64 {
         self.sent - self.confirmed
     }
 
@@ -70,12 +70,12 @@ impl InFlight {
         // Look only at the unconfirmed batches at the end: there may be many confirmed ones that are not forgotten
         // yet.
         let unconfirmed = self.parts.iter().rev().take_while(|part| part.end() > before as i64);
-        unconfirmed.map(|part| (part.whole_in(confirmed) - part.whole_in(before)) as u64).sum()
+        unconfirmed.map(|part| (part.count_complete(confirmed) - part.count_complete(before)) as u64).sum()
     }
 
     /// Forgets batches that will never be sent again: they end at least `window` bytes before the end of the confirmed
     /// bytes. Returns the number below which no message is needed any more.
-    pub(crate) fn forget(&mut self, window: u64) -> Option<u64> {
+    pub(crate) fn release_final(&mut self, window: u64) -> Option<u64> {
         let keep = i64::try_from(self.confirmed.saturating_sub(window)).unwrap_or(i64::MAX);
         let mut number = None;
         while self.parts.front().is_some_and(|part| part.end() <= keep) {
@@ -87,7 +87,7 @@ impl InFlight {
     /// Ends the connection. The receiver may not have read the last `window` bytes of what it confirmed. Returns the
     /// number of the first message to resend (`None` without one), and how many messages to resend were already
     /// confirmed.
-    pub(crate) fn rewind(&mut self, window: u64) -> (Option<u64>, u64) {
+    pub(crate) fn end_connection(&mut self, window: u64) -> (Option<u64>, u64) {
         let surely_read = self.confirmed.saturating_sub(window);
         let again = self.messages_in(self.confirmed) - self.messages_in(surely_read);
         let first = self.first_after(surely_read);
@@ -104,13 +104,13 @@ impl InFlight {
     /// Returns the number of the first message that is not completely within the first `bytes` bytes of the sequence.
     fn first_after(&self, bytes: u64) -> Option<u64> {
         self.parts.iter().find_map(|part| {
-            let whole = part.whole_in(bytes);
+            let whole = part.count_complete(bytes);
             (whole < part.ends.len()).then(|| part.number_of(whole))
         })
     }
 
     fn messages_in(&self, bytes: u64) -> u64 {
-        self.parts.iter().map(|part| (part.whole_in(bytes) - part.skipped) as u64).sum()
+        self.parts.iter().map(|part| (part.count_complete(bytes) - part.skipped) as u64).sum()
     }
 }
 
@@ -133,37 +133,40 @@ mod tests {
     fn what_is_confirmed_is_counted_once() {
         let mut flight = InFlight::default();
         flight.begin(&batch(0, 3), 0);
-        flight.sent(25);
+        flight.add_sent(25);
         assert_eq!((flight.confirm(25), flight.confirm(11), flight.confirm(0), flight.confirm(3)), (0, 1, 1, 0));
-        flight.sent(5);
+        flight.add_sent(5);
         flight.begin(&batch(3, 2), 0);
-        flight.sent(20);
-        assert_eq!((flight.confirm(0), flight.unconfirmed()), (3, 0));
-        assert_eq!((flight.forget(100), flight.forget(20), flight.forget(0)), (None, Some(3), Some(5)));
+        flight.add_sent(20);
+        assert_eq!((flight.confirm(0), flight.unconfirmed_bytes()), (3, 0));
+        assert_eq!(
+            (flight.release_final(100), flight.release_final(20), flight.release_final(0)),
+            (None, Some(3), Some(5))
+        );
     }
 
     #[test]
     fn a_broken_connection_goes_back_to_the_first_message_that_is_not_confirmed() {
         let mut flight = InFlight::default();
         flight.begin(&batch(7, 3), 0);
-        flight.sent(30);
+        flight.add_sent(30);
         flight.begin(&batch(10, 4), 1);
-        flight.sent(15);
+        flight.add_sent(15);
         assert_eq!(flight.confirm(10), 3);
-        let again = flight.rewind(0);
+        let again = flight.end_connection(0);
         assert_eq!(again, (Some(11), 0));
-        assert_eq!(flight.rewind(0), (None, 0));
+        assert_eq!(flight.end_connection(0), (None, 0));
     }
 
     #[test]
     fn what_a_receiver_had_not_read_is_sent_again() {
         let mut flight = InFlight::default();
         flight.begin(&batch(0, 3), 0);
-        flight.sent(30);
+        flight.add_sent(30);
         flight.begin(&batch(3, 3), 0);
-        flight.sent(30);
+        flight.add_sent(30);
         assert_eq!(flight.confirm(5), 5);
         // 55 bytes are confirmed, and the last 30 of them may be unread: messages 2, 3 and 4 may be unread.
-        assert_eq!(flight.rewind(30), (Some(2), 3));
+        assert_eq!(flight.end_connection(30), (Some(2), 3));
     }
 }

@@ -59,7 +59,7 @@ pub struct Ledger {
 
 impl Ledger {
     /// Returns the records that wait: those seen that are in no other count.
-    pub fn waiting(&self) -> u64 {
+    pub fn waiting_records(&self) -> u64 {
         self.seen.saturating_sub(self.delivered + self.folded + self.limited + self.dropped.total())
     }
 }
@@ -72,7 +72,7 @@ mod tests {
     fn what_is_not_accounted_for_waits() {
         let mut dropped = Drops { full: 1, end: 2, refused: 3, ..Drops::default() };
         let ledger = Ledger { seen: 20, delivered: 5, folded: 1, limited: 1, dropped, resent: 9, held: 3 };
-        assert_eq!((ledger.waiting(), dropped.total()), (7, 6));
+        assert_eq!((ledger.waiting_records(), dropped.total()), (7, 6));
         dropped.add(&Drops { full: 10, age: 4, lost: 5, ..Drops::default() });
         assert_eq!(dropped.reasons().map(|(_, count)| count), [11, 4, 5, 2, 3]);
     }

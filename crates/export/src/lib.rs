@@ -36,25 +36,27 @@ mod zstd;
 use key::KeyMap;
 
 pub use batch::Batch;
-pub use control::{Control, ask};
-pub use fold::{FOLD_KEYS_MAX, Fold, FoldTable, FoldedAs};
+pub use control::{Control, request_report};
+pub use fold::{FOLD_KEYS_MAX, FoldOutcome, FoldTable, FoldedRecords};
 pub use key::KeyMaker;
 pub use ledger::{Drops, Ledger};
 pub use memory::MemoryStore;
-pub use notices::{OutputNotice, TellNotice};
+pub use notices::{NoticeHandler, OutputNotice};
 pub use output::{Output, OutputMonitor, OutputOptions};
 pub use pack_in_place::pack_in_place;
 pub use postgres_address::{PostgresAddress, PostgresHost, SslMode};
-pub use predecessor::{HandedOver, Predecessor};
+pub use predecessor::{Predecessor, ReceivedSockets};
 pub use rate::{LimitedAs, RATE_KEYS_MAX, RATE_WINDOW_NS, Rate, RateTable};
 pub use spool::{
-    OtherSpool, Recovered, Spool, SpoolError, SpoolOptions, SyncWhen, check_spool, fuzz_spool_position,
+    OtherSpool, RecoveredCounts, Spool, SpoolError, SpoolOptions, SyncWhen, check_spool, fuzz_spool_position,
     fuzz_spool_segment,
 };
 pub use status::{OutputReport, ReportFormat, Status, StatusReport};
-pub use store::{Pushed, Store, WhenFull};
+pub use store::{PushOutcome, Store, WhenFull};
 pub use target::{Address, Format, Framing, Target, Wire};
 pub use tls_files::TlsFiles;
-pub use transports::{AtOnce, PACKER, Rotation, Taken, Transport, TransportOptions, check_target, open_transport};
+pub use transports::{
+    DirectDelivery, PACKER, Rotation, TakenPart, Transport, TransportOptions, check_target, open_transport,
+};
 pub use typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, put_typed};
 pub use zstd::{frame_of, pack, put_stored};

@@ -1,8 +1,8 @@
 //! Messages that wait in memory.
 
 use crate::classes::ClassWeights;
-use crate::spares::Spares;
-use crate::{Batch, Ledger, Pushed, Store, WhenFull};
+use crate::spares::SpareBatches;
+use crate::{Batch, Ledger, PushOutcome, Store, WhenFull};
 use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
@@ -22,13 +22,20 @@ pub struct MemoryStore {
     end: u64,
     bytes: usize,
     bytes_max: usize,
-    spares: Spares,
+    spares: SpareBatches,
 }
 
 impl MemoryStore {
     /// A queue of at most `bytes_max` bytes. If it is empty, it also takes a larger batch.
     pub fn new(bytes_max: usize) -> MemoryStore {
-        MemoryStore { batches: VecDeque::new(), released: 0, end: 0, bytes: 0, bytes_max, spares: Spares::default() }
+        MemoryStore {
+            batches: VecDeque::new(),
+            released: 0,
+            end: 0,
+            bytes: 0,
+            bytes_max,
+            spares: SpareBatches::default(),
+        }
     }
 
     fn has_room(&self, more: usize) -> bool {
@@ -38,10 +45,10 @@ impl MemoryStore {
     /// Drops messages of the class with the most bytes until the rest fits; returns how many. Batches from index
     /// `from` on may be changed: the numbers of their messages are still unknown outside.
     fn make_room(&mut self, from: usize, when_full: WhenFull) -> u64 {
-        let mut weights = ClassWeights::of(self.batches.range(from..).map(|batch| &**batch));
+        let mut weights = ClassWeights::from_batches(self.batches.range(from..).map(|batch| &**batch));
         let mut dropped = 0;
         while self.bytes > self.bytes_max && self.batches.len() > 1 {
-            let Some(class) = weights.heaviest() else { break };
+            let Some(class) = weights.heaviest_class() else { break };
             let mut indices = from..self.batches.len();
             let has_class = |at: &usize| self.batches.get(*at).is_some_and(|batch| batch.has_class(class));
             let at = match when_full {
@@ -49,7 +56,7 @@ impl MemoryStore {
                 _ => indices.find(has_class),
             };
             let Some((at, batch)) = at.and_then(|at| Some((at, self.batches.get(at)?))) else { break };
-            let rest = batch.without(class);
+            let rest = batch.without_class(class);
             dropped += batch.len() - rest.len();
             weights.take(class, (batch.bytes().len() - rest.bytes().len()) as u64);
             self.replace(at, rest, at > from);
@@ -76,26 +83,26 @@ impl MemoryStore {
 }
 
 fn cost(batch: &Batch) -> usize {
-    size_of_val(batch.bytes()) + size_of_val(batch.ends()) + BATCH_OVERHEAD
+    size_of_val(batch.bytes()) + size_of_val(batch.message_ends()) + BATCH_OVERHEAD
 }
 
 impl Store for MemoryStore {
-    fn push(&mut self, mut batch: Batch, when_full: WhenFull, held: u64) -> Pushed {
+    fn push(&mut self, mut batch: Batch, when_full: WhenFull, held: u64) -> PushOutcome {
         let more = cost(&batch);
         let has_room = self.has_room(more);
         if !has_room && when_full == WhenFull::Block {
-            return Pushed::Full { batch, dropped: 0 };
+            return PushOutcome::Full { batch, dropped: 0 };
         }
         batch.number_from(self.end);
         self.end = batch.end();
         self.bytes += more;
         self.batches.push_back(Arc::new(batch));
         if has_room {
-            return Pushed::Kept { dropped: 0 };
+            return PushOutcome::Kept { dropped: 0 };
         }
         // Batches being delivered leave soon, so drop from those after them.
-        let from = self.batches.partition_point(|batch| batch.first() < held);
-        Pushed::Kept { dropped: self.make_room(from, when_full) }
+        let from = self.batches.partition_point(|batch| batch.first_number() < held);
+        PushOutcome::Kept { dropped: self.make_room(from, when_full) }
     }
 
     fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>> {
@@ -114,22 +121,23 @@ impl Store for MemoryStore {
     }
 
     fn shrink(&mut self, number: u64) {
-        let Some(first) = self.batches.front_mut().filter(|batch| (batch.first() + 1..batch.end()).contains(&number))
+        let Some(first) =
+            self.batches.front_mut().filter(|batch| (batch.first_number() + 1..batch.end()).contains(&number))
         else {
             return;
         };
-        let rest = first.since(usize::try_from(number - first.first()).unwrap_or(usize::MAX));
+        let rest = first.messages_from(usize::try_from(number - first.first_number()).unwrap_or(usize::MAX));
         self.bytes = self.bytes + cost(&rest) - cost(first);
         *first = Arc::new(rest);
         self.released = self.released.max(number);
     }
 
-    fn spare(&mut self) -> Option<Batch> {
+    fn take_spare(&mut self) -> Option<Batch> {
         self.spares.take()
     }
 
     fn free_spares(&mut self) -> bool {
-        self.spares.free()
+        self.spares.free_all()
     }
 
     fn end(&self) -> u64 {
@@ -137,7 +145,7 @@ impl Store for MemoryStore {
     }
 
     fn begin(&self) -> u64 {
-        self.batches.front().map_or(self.end, |batch| batch.first().max(self.released))
+        self.batches.front().map_or(self.end, |batch| batch.first_number().max(self.released))
     }
 
     fn bytes(&self) -> u64 {
@@ -148,7 +156,7 @@ impl Store for MemoryStore {
         self.bytes_max as u64 / 4
     }
 
-    fn is_kept(&self) -> bool {
+    fn is_persistent(&self) -> bool {
         false
     }
 
@@ -201,7 +209,9 @@ mod tests {
             let (mut pushed, mut dropped) = (0, 0);
             for number in 0..1000 {
                 let classes = (0..100).map(|at| if at == 50 && number % 10 == 0 { 2 } else { 1 });
-                let Pushed::Kept { dropped: now } = store.push(of_classes(classes), when_full, 0) else { panic!() };
+                let PushOutcome::Kept { dropped: now } = store.push(of_classes(classes), when_full, 0) else {
+                    panic!()
+                };
                 (pushed, dropped) = (pushed + 100, dropped + now);
                 assert!(store.bytes() <= 64 << 10, "{}", store.bytes());
             }
@@ -210,7 +220,7 @@ mod tests {
             assert!(store.batches.len() < 100, "small rests are put together: {}", store.batches.len());
             let mut number = 0;
             while let Some(batch) = store.get(number).unwrap() {
-                assert!(batch.first() >= number);
+                assert!(batch.first_number() >= number);
                 number = batch.end();
             }
             // The first messages are still there with `DropNewest`.
@@ -225,11 +235,11 @@ mod tests {
         store.push(of_classes([1; 10]), WhenFull::DropOldest, 0);
         store.push(of_classes([1, 2, 1, 1]), WhenFull::DropOldest, 10);
         let dropped = store.push(of_classes([1; 10]), WhenFull::DropOldest, 10);
-        assert!(matches!(dropped, Pushed::Kept { dropped: 3 }), "{dropped:?}");
+        assert!(matches!(dropped, PushOutcome::Kept { dropped: 3 }), "{dropped:?}");
         assert_eq!(store.get(0).unwrap().unwrap().len(), 10);
         let rest = store.get(10).unwrap().unwrap();
-        assert_eq!((rest.first(), rest.len(), rest.has_class(1)), (10, 1, false));
-        assert_eq!(store.get(11).unwrap().unwrap().first(), 14);
+        assert_eq!((rest.first_number(), rest.len(), rest.has_class(1)), (10, 1, false));
+        assert_eq!(store.get(11).unwrap().unwrap().first_number(), 14);
     }
 
     #[test]
@@ -243,7 +253,7 @@ mod tests {
         }
         assert_eq!(full - store.bytes(), 7 * 104);
         let first = store.get(7).unwrap().unwrap();
-        assert_eq!((first.first(), first.len(), first.message(2)), (7, 3, Some(&[b'x'; 100][..])));
+        assert_eq!((first.first_number(), first.len(), first.message(2)), (7, 3, Some(&[b'x'; 100][..])));
         store.release(10).unwrap();
         store.release(20).unwrap();
         store.shrink(25);
@@ -256,7 +266,7 @@ mod tests {
         let mut firsts = Vec::new();
         let mut number = 0;
         while let Some(batch) = store.get(number).unwrap() {
-            firsts.push(batch.first());
+            firsts.push(batch.first_number());
             number = batch.end();
         }
         firsts
@@ -266,19 +276,19 @@ mod tests {
     fn what_waits_is_bounded_and_numbered() {
         let mut store = MemoryStore::new(3 * 1300);
         for _ in 0..3 {
-            assert!(matches!(store.push(batch(10), WhenFull::Block, 0), Pushed::Kept { dropped: 0 }));
+            assert!(matches!(store.push(batch(10), WhenFull::Block, 0), PushOutcome::Kept { dropped: 0 }));
         }
-        assert!(matches!(store.push(batch(10), WhenFull::Block, 0), Pushed::Full { dropped: 0, .. }));
+        assert!(matches!(store.push(batch(10), WhenFull::Block, 0), PushOutcome::Full { dropped: 0, .. }));
         assert_eq!((store.begin(), store.end(), firsts(&mut store)), (0, 30, vec![0, 10, 20]));
         // The first batch is being delivered, so the second one is dropped.
-        assert!(matches!(store.push(batch(10), WhenFull::DropOldest, 10), Pushed::Kept { dropped: 10 }));
+        assert!(matches!(store.push(batch(10), WhenFull::DropOldest, 10), PushOutcome::Kept { dropped: 10 }));
         assert_eq!(firsts(&mut store), [0, 20, 30]);
         store.release(25).unwrap();
         assert_eq!((store.begin(), firsts(&mut store)), (25, vec![20, 30]));
         store.release(40).unwrap();
         assert_eq!((store.begin(), store.end(), store.bytes()), (40, 40, 0));
         assert!(
-            matches!(store.push(batch(100), WhenFull::Block, 40), Pushed::Kept { dropped: 0 }),
+            matches!(store.push(batch(100), WhenFull::Block, 40), PushOutcome::Kept { dropped: 0 }),
             "a large one alone"
         );
     }

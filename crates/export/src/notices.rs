@@ -5,9 +5,9 @@ use crate::status::Status;
 use std::time::{Duration, Instant};
 
 /// Shortest time between two looks at the status.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Shortest time before an output repeats a notice.
-const SAID_EVERY: Duration = Duration::from_secs(60);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A change of an output that the user should learn of at once.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,25 +33,25 @@ pub enum OutputNotice {
 
 /// The function that the output's thread calls with each notice. Until it returns, only the thread that hands messages
 /// over delivers any.
-pub type TellNotice = Box<dyn FnMut(OutputNotice) + Send>;
+pub type NoticeHandler = Box<dyn FnMut(OutputNotice) + Send>;
 
 /// The notices that an output's thread has given, and when.
 pub(crate) struct Notices {
-    tell: TellNotice,
+    tell: NoticeHandler,
     looked: Option<Instant>,
     /// When the receiver went away.
     away_since: Option<Instant>,
-    away: Saying,
-    trouble: Saying,
+    away: StateReport,
+    trouble: StateReport,
     /// Drops of earlier runs.
     dropped_before: Drops,
     /// One for each reason, in the order of [`Drops::reasons`].
-    dropped: [Growth; 5],
+    dropped: [GrowthReport; 5],
 }
 
 /// A state that is reported when it begins and when it ends.
 #[derive(Default)]
-struct Saying {
+struct StateReport {
     /// True if the beginning was reported and the state lasts.
     is_said: bool,
     at: Option<Instant>,
@@ -59,18 +59,18 @@ struct Saying {
 
 /// A number that is reported when it has grown.
 #[derive(Default)]
-struct Growth {
+struct GrowthReport {
     said: u64,
     at: Option<Instant>,
 }
 
 fn is_due(at: Option<Instant>, now: Instant) -> bool {
-    at.is_none_or(|at| now.duration_since(at) >= SAID_EVERY)
+    at.is_none_or(|at| now.duration_since(at) >= REPEAT_INTERVAL)
 }
 
-impl Saying {
+impl StateReport {
     /// Returns true if the beginning must be reported now.
-    fn begins(&mut self, now: Instant) -> bool {
+    fn take_begin(&mut self, now: Instant) -> bool {
         let begins = !self.is_said && is_due(self.at, now);
         if begins {
             (self.is_said, self.at) = (true, Some(now));
@@ -79,14 +79,14 @@ impl Saying {
     }
 
     /// Returns true if the end must be reported now.
-    fn ends(&mut self) -> bool {
+    fn take_end(&mut self) -> bool {
         std::mem::take(&mut self.is_said)
     }
 }
 
-impl Growth {
+impl GrowthReport {
     /// Returns the number if it must be reported now.
-    fn grown(&mut self, to: u64, now: Instant) -> Option<u64> {
+    fn due_growth(&mut self, to: u64, now: Instant) -> Option<u64> {
         if to <= self.said || !is_due(self.at, now) {
             return None;
         }
@@ -97,13 +97,13 @@ impl Growth {
 
 impl Notices {
     /// Passes notices to `tell`. Earlier runs of this output dropped `dropped_before`.
-    pub(crate) fn new(tell: TellNotice, dropped_before: Drops) -> Notices {
+    pub(crate) fn new(tell: NoticeHandler, dropped_before: Drops) -> Notices {
         Notices {
             tell,
             looked: None,
             away_since: None,
-            away: Saying::default(),
-            trouble: Saying::default(),
+            away: StateReport::default(),
+            trouble: StateReport::default(),
             dropped_before,
             dropped: Default::default(),
         }
@@ -111,33 +111,35 @@ impl Notices {
 
     /// Looks at the output at most ten times a second and reports changes. `status` returns `None` at the end of the
     /// run.
-    pub(crate) fn look(&mut self, status: impl FnOnce() -> Option<Status>) {
+    pub(crate) fn check(&mut self, status: impl FnOnce() -> Option<Status>) {
         let now = Instant::now();
-        if self.looked.is_some_and(|looked| now.duration_since(looked) < LOOK_EVERY) {
+        if self.looked.is_some_and(|looked| now.duration_since(looked) < CHECK_INTERVAL) {
             return;
         }
         self.looked = Some(now);
-        let found = status().map(|status| self.found(&status, now));
+        let found = status().map(|status| self.find_changes(&status, now));
         found.into_iter().flatten().for_each(|notice| (self.tell)(notice));
     }
 
-    fn found(&mut self, status: &Status, now: Instant) -> Vec<OutputNotice> {
+    fn find_changes(&mut self, status: &Status, now: Instant) -> Vec<OutputNotice> {
         let mut found = Vec::new();
         if status.is_open {
             let since = self.away_since.take();
-            found.extend(since.filter(|_| self.away.ends()).map(|since| OutputNotice::Back(now.duration_since(since))));
+            found.extend(
+                since.filter(|_| self.away.take_end()).map(|since| OutputNotice::Back(now.duration_since(since))),
+            );
         } else if let Some(error) = status.last_error.as_ref().filter(|_| status.failures > 0) {
             self.away_since.get_or_insert(now);
-            found.extend(self.away.begins(now).then(|| OutputNotice::Away(error.clone())));
+            found.extend(self.away.take_begin(now).then(|| OutputNotice::Away(error.clone())));
         }
         match status.store_trouble.clone() {
-            Some(trouble) => found.extend(self.trouble.begins(now).then_some(OutputNotice::StoreTrouble(trouble))),
-            None => found.extend(self.trouble.ends().then_some(OutputNotice::StoreWorks)),
+            Some(trouble) => found.extend(self.trouble.take_begin(now).then_some(OutputNotice::StoreTrouble(trouble))),
+            None => found.extend(self.trouble.take_end().then_some(OutputNotice::StoreWorks)),
         }
         let before = self.dropped_before.reasons();
         let reasons = status.ledger.dropped.reasons().into_iter().zip(before);
         for (growth, ((reason, count), (_, before))) in self.dropped.iter_mut().zip(reasons) {
-            let count = growth.grown(count.saturating_sub(before), now);
+            let count = growth.due_growth(count.saturating_sub(before), now);
             let error = || status.last_error.clone();
             found.extend(count.map(|count| OutputNotice::Dropped { reason, count, error: error() }));
         }
@@ -150,10 +152,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receiver_that_comes_and_goes_is_said_once_a_minute() {
+    fn a_receiver_that_comes_and_goes_is_reported_once_a_minute() {
         let mut notices = Notices::new(Box::new(|_| ()), Drops::default());
         let (start, mut status) = (Instant::now(), Status::default());
-        let mut at = |status: &Status, s: u64| notices.found(status, start + Duration::from_secs(s));
+        let mut at = |status: &Status, s: u64| notices.find_changes(status, start + Duration::from_secs(s));
         assert_eq!(at(&status, 0), [], "not tried yet");
         (status.failures, status.last_error) = (1, Some("why".to_owned()));
         assert_eq!(at(&status, 1), [OutputNotice::Away("why".to_owned())]);
@@ -172,11 +174,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_dropped_is_said_at_once_and_then_once_a_minute() {
+    fn drops_are_reported_at_once_and_then_once_a_minute() {
         let before = Drops { full: 7, ..Drops::default() };
         let mut notices = Notices::new(Box::new(|_| ()), before);
         let (start, mut status) = (Instant::now(), Status::default());
-        let mut at = |status: &Status, s: u64| notices.found(status, start + Duration::from_secs(s));
+        let mut at = |status: &Status, s: u64| notices.find_changes(status, start + Duration::from_secs(s));
         let of = |reason, count| OutputNotice::Dropped { reason, count, error: None };
         status.ledger.dropped.full = 7;
         assert_eq!(at(&status, 0), [], "an earlier run has said it");

@@ -1,9 +1,9 @@
 //! An output: a store, a thread that delivers from it to one receiver, and the counts.
 
 use crate::delivery::{Delivery, OutputShared, OutputState, run};
-use crate::notices::{Notices, TellNotice};
+use crate::notices::{NoticeHandler, Notices};
 use crate::status::Status;
-use crate::{AtOnce, Batch, Pushed, Store, Transport, WhenFull};
+use crate::{Batch, DirectDelivery, PushOutcome, Store, Transport, WhenFull};
 use std::io;
 use std::sync::{Arc, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -54,7 +54,7 @@ impl Output {
         store: Box<dyn Store>,
         transport: Box<dyn Transport>,
         options: OutputOptions,
-        tell: TellNotice,
+        tell: NoticeHandler,
     ) -> io::Result<Output> {
         let (ledger, delivered_bytes_max) = (store.ledger(), store.delivered_bytes_max());
         let notices = Notices::new(tell, ledger.dropped);
@@ -84,27 +84,27 @@ impl Output {
         let mut state = self.shared.lock();
         // If batches are delivered at once and none is kept after that, memory is held only briefly.
         let is_brief = state.is_prompt && state.store.begin() == state.store.end();
-        let (mut batch, mut spare) = if is_brief { (batch, None) } else { batch.compacted() };
+        let (mut batch, mut spare) = if is_brief { (batch, None) } else { batch.compact() };
         state.ledger.seen += batch.len();
         loop {
             let held = state.held;
             match state.store.push(batch, self.when_full, held) {
-                Pushed::Kept { dropped } => {
+                PushOutcome::Kept { dropped } => {
                     state.ledger.dropped.full += dropped;
                     break;
                 }
-                Pushed::Full { batch: back, .. } if self.when_full == WhenFull::Block && !self.is_over(stop) => {
+                PushOutcome::Full { batch: back, .. } if self.when_full == WhenFull::Block && !self.is_over(stop) => {
                     batch = back;
                     state.is_waited_for = true;
                     let waited = self.shared.room.wait_timeout(state, Duration::from_millis(100));
                     state = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
-                Pushed::Full { batch, dropped } => {
+                PushOutcome::Full { batch, dropped } => {
                     state.ledger.dropped.full += batch.len() + dropped;
-                    spare = Some(batch.emptied());
+                    spare = Some(batch.clear());
                     break;
                 }
-                Pushed::Failed { batch, error } => {
+                PushOutcome::Failed { batch, error } => {
                     state.ledger.dropped.full += batch.len();
                     state.failures += 1;
                     state.last_error = Some(format!("cannot store messages: {error}"));
@@ -112,9 +112,9 @@ impl Output {
                 }
             }
         }
-        state.settle();
+        state.pass_counts();
         drop(state);
-        let allowed = if self.is_alone { AtOnce::MayWait } else { AtOnce::WithoutWait };
+        let allowed = if self.is_alone { DirectDelivery::MayWait } else { DirectDelivery::WithoutWait };
         let is_prompt = self.shared.deliver_at_once(allowed);
         let mut state = self.shared.lock();
         state.is_prompt = is_prompt;
@@ -122,7 +122,7 @@ impl Output {
             state.is_left = true;
             self.shared.work.notify_one();
         }
-        spare.or_else(|| state.store.spare()).unwrap_or_else(Batch::new)
+        spare.or_else(|| state.store.take_spare()).unwrap_or_else(Batch::new)
     }
 
     /// True if the wait for room must end: the run is stopping, and the drain time has passed.
@@ -138,7 +138,7 @@ impl Output {
         state.ledger.folded += folded;
         state.ledger.limited += limited;
         state.ledger.held = held;
-        state.settle();
+        state.pass_counts();
     }
 
     /// Reopens the receiver before the next message, for example after a file was rotated or a certificate renewed.
@@ -153,7 +153,7 @@ impl Output {
     }
 
     /// Returns a handle that reads the status from any thread, even after the output has ended.
-    pub fn monitor(&self) -> OutputMonitor {
+    pub fn new_monitor(&self) -> OutputMonitor {
         OutputMonitor(Arc::clone(&self.shared))
     }
 
@@ -186,8 +186,8 @@ impl Output {
         let held = std::mem::take(&mut state.ledger.held);
         state.ledger.seen += held;
         state.ledger.dropped.end += held;
-        if !state.store.is_kept() {
-            state.ledger.dropped.end += state.ledger.waiting();
+        if !state.store.is_persistent() {
+            state.ledger.dropped.end += state.ledger.waiting_records();
         }
         let ledger = state.ledger;
         if let Err(error) = state.store.sync(&ledger) {

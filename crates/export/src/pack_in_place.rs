@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::Command;
-use sys::outfile::{Contents, FilePlace, Opening};
+use sys::outfile::{Contents, FilePlace, OutfileOptions};
 
 /// Packs the file at `path` with zstd and returns its new size in bytes. `packer` is the path of this program. The
 /// effective user must own the file; on an error the file stays unchanged.
@@ -19,7 +19,7 @@ pub fn pack_in_place(path: &Path, packer: &Path) -> io::Result<u64> {
     let mut part = name.to_owned();
     part.push(".part");
     let from = folder.own_file(name)?;
-    let to = folder.open_output(&part, Opening::private(Contents::New))?;
+    let to = folder.open_output(&part, OutfileOptions::private(Contents::New))?;
     let packed = run(packer, path, from, &to).and_then(|()| folder.rename(&part, name).map_err(failed));
     match packed {
         Ok(()) => Ok(to.metadata()?.len()),

@@ -58,7 +58,7 @@ pub enum PostgresHost {
 
 impl PostgresHost {
     /// True for the local host: a socket in a directory, or a loopback address.
-    fn is_here(&self) -> bool {
+    fn is_local(&self) -> bool {
         match self {
             PostgresHost::Unix(..) => true,
             PostgresHost::Tcp(host, _) => {
@@ -105,8 +105,8 @@ impl PostgresAddress {
         let (host, port) = host_and_port(receiver).ok_or_else(form)?;
         let mut address = PostgresAddress {
             user: name("user", user)?,
-            password: password.map(decoded).transpose()?,
-            host: PostgresHost::Tcp(decoded(host)?, port),
+            password: password.map(decode_percent).transpose()?,
+            host: PostgresHost::Tcp(decode_percent(host)?, port),
             database: name("database", database)?,
             schema: None,
             table: None,
@@ -125,7 +125,8 @@ impl PostgresAddress {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             address.take(pair, port, &mut sslmode)?;
         }
-        address.sslmode = sslmode.unwrap_or(if address.host.is_here() { SslMode::Prefer } else { SslMode::VerifyFull });
+        address.sslmode =
+            sslmode.unwrap_or(if address.host.is_local() { SslMode::Prefer } else { SslMode::VerifyFull });
         match &address.host {
             PostgresHost::Tcp(host, _) if host.is_empty() => Err(form().to_owned()),
             _ => Ok(address),
@@ -136,18 +137,18 @@ impl PostgresAddress {
     fn take(&mut self, pair: &str, port: u16, sslmode: &mut Option<SslMode>) -> Result<(), String> {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
         match key {
-            "table" => match decoded(value)?.split_once('.') {
+            "table" => match decode_percent(value)?.split_once('.') {
                 Some((schema, table)) => {
                     (self.schema, self.table) = (Some(name("table", schema)?), Some(name("table", table)?));
                 }
                 None => self.table = Some(name("table", value)?),
             },
             "schema" => self.schema = Some(name("schema", value)?),
-            "host" => match decoded(value)? {
+            "host" => match decode_percent(value)? {
                 path if path.starts_with('/') => self.host = PostgresHost::Unix(path.into(), port),
                 host => self.host = PostgresHost::Tcp(host, port),
             },
-            "passfile" => self.passfile = Some(decoded(value)?.into()),
+            "passfile" => self.passfile = Some(decode_percent(value)?.into()),
             "sslmode" => {
                 let mode = SSL_MODES.iter().find(|(word, _)| *word == value);
                 let words = "sslmode is disable, prefer, require or verify-full";
@@ -185,7 +186,7 @@ impl PostgresAddress {
     }
 
     /// True if `word`, for example of a command line, contains this address with its password.
-    pub fn is_told_in(&self, word: &str) -> bool {
+    pub fn is_contained_in(&self, word: &str) -> bool {
         let Some((_, rest)) = word.split_once("://") else { return false };
         self.password.is_some() && PostgresAddress::parse(&format!("//{rest}")).is_ok_and(|other| other == *self)
     }
@@ -212,7 +213,7 @@ fn shown_query(query: &str) -> String {
 
 /// Decodes a name and checks its length.
 fn name(what: &str, text: &str) -> Result<String, String> {
-    let name = decoded(text)?;
+    let name = decode_percent(text)?;
     if name.is_empty() || name.len() > NAME_MAX {
         return Err(format!("a database's URL has a {what} of 1 to {NAME_MAX} bytes"));
     }
@@ -220,7 +221,7 @@ fn name(what: &str, text: &str) -> Result<String, String> {
 }
 
 /// Decodes percent-encoding: `%2F` becomes `/`.
-fn decoded(text: &str) -> Result<String, String> {
+fn decode_percent(text: &str) -> Result<String, String> {
     let wrong =
         || "in a database URL, % must be followed by two hexadecimal digits, and bytes must be UTF-8 without zeros";
     let mut bytes = Vec::with_capacity(text.len());
@@ -292,7 +293,7 @@ mod tests {
         for url in ["//a:hunter2@h/d", "//a:hunter2@h/d?table=x", "//a:hunter%32@h:1/d"] {
             let address = PostgresAddress::parse(url).unwrap();
             assert!(!format!("{address} {address:?}").contains("hunter"), "{address}");
-            assert!(address.has_password() && address.is_told_in(&format!("--to=postgresql:{url}")));
+            assert!(address.has_password() && address.is_contained_in(&format!("--to=postgresql:{url}")));
         }
         for url in [
             "//a:hunter2@h",

@@ -3,7 +3,7 @@
 //! The answer has one line for each socket, sent together with the socket (SCM_RIGHTS), then `end`. Only the sender
 //! and the caller know the meaning of a line. The connection stays open until the earlier run has ended.
 
-use crate::control::{TAKE_OVER, connect, named, shown};
+use crate::control::{TAKE_OVER, connect, escape_path, with_path};
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::net::UnixStream;
@@ -22,7 +22,7 @@ const ANSWER: Duration = Duration::from_secs(30);
 /// user of the earlier run.
 const END: Duration = Duration::from_secs(30);
 /// How often a wait checks whether it should go on.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// Most sockets that are accepted: more than a run binds.
 ///
 /// Bound: sockets of an earlier run. Beyond: nothing is taken over; exit code 4. By: root; the user of the earlier run.
@@ -38,43 +38,43 @@ const ANSWER_MAX: usize = 1 << 20;
 pub struct Predecessor(UnixStream);
 
 /// The sockets that were handed over, each with its line.
-pub type HandedOver = Vec<(String, OwnedFd)>;
+pub type ReceivedSockets = Vec<(String, OwnedFd)>;
 
 impl Predecessor {
     /// Asks the run that answers at `path` for its sockets; `None` if no run answers. Stops once `stop` returns true.
-    pub fn ask(path: &Path, stop: &dyn Fn() -> bool) -> io::Result<Option<(Predecessor, HandedOver)>> {
+    pub fn request_sockets(path: &Path, stop: &dyn Fn() -> bool) -> io::Result<Option<(Predecessor, ReceivedSockets)>> {
         let mut stream = match connect(path) {
             Ok(stream) => stream,
             Err(error) if matches!(error.kind(), ErrorKind::ConnectionRefused | ErrorKind::NotFound) => {
                 return Ok(None);
             }
-            Err(error) => return Err(named("cannot connect to", path, &error)),
+            Err(error) => return Err(with_path("cannot connect to", path, &error)),
         };
         let until = Instant::now() + ANSWER;
-        stream.set_read_timeout(Some(LOOK))?;
-        stream.set_write_timeout(Some(LOOK))?;
+        stream.set_read_timeout(Some(CHECK_INTERVAL))?;
+        stream.set_write_timeout(Some(CHECK_INTERVAL))?;
         stream.write_all(format!("{TAKE_OVER}\n").as_bytes())?;
         let (mut text, mut files, mut piece) = (Vec::new(), Vec::new(), [0; 4096]);
         while !text.ends_with(b"end\n") && !text.starts_with(b"error\n") && text.len() < ANSWER_MAX {
             if stop() {
-                return Err(named("interrupted while waiting for", path, &ErrorKind::Interrupted.into()));
+                return Err(with_path("interrupted while waiting for", path, &ErrorKind::Interrupted.into()));
             }
             if Instant::now() >= until || files.len() > FILES_MAX {
-                return Err(named("incomplete answer from", path, &ErrorKind::TimedOut.into()));
+                return Err(with_path("incomplete answer from", path, &ErrorKind::TimedOut.into()));
             }
             match sys::descriptors::receive_files(&stream, &mut piece, &mut files) {
                 Ok(0) => break,
                 Ok(bytes) => text.extend_from_slice(piece.get(..bytes).unwrap_or_default()),
                 Err(sys::Errno::INTR | sys::Errno::AGAIN) => {}
                 Err(errno) => {
-                    return Err(named("no answer from", path, &io::Error::from_raw_os_error(errno.0)));
+                    return Err(with_path("no answer from", path, &io::Error::from_raw_os_error(errno.0)));
                 }
             }
         }
         let text = String::from_utf8_lossy(&text).into_owned();
         let Some(lines) = text.strip_suffix("end\n") else {
             let why = text.strip_prefix("error\n").unwrap_or("it ended").trim();
-            let (path, why) = (shown(path), sys::escaped(why.as_bytes()));
+            let (path, why) = (escape_path(path), sys::escape_bytes(why.as_bytes()));
             return Err(io::Error::other(format!("the run at {path} does not hand over its groups: {why}")));
         };
         let handed_over = lines.lines().map(str::to_owned).zip(files).collect();
@@ -84,7 +84,7 @@ impl Predecessor {
     /// Waits until the earlier run has ended or `stop` returns true. Returns false if it has not ended.
     pub fn wait_for_end(self, stop: &dyn Fn() -> bool) -> bool {
         let (until, mut byte) = (Instant::now() + END, [0]);
-        let _ = self.0.set_read_timeout(Some(LOOK));
+        let _ = self.0.set_read_timeout(Some(CHECK_INTERVAL));
         while Instant::now() < until && !stop() {
             match io::Read::read(&mut &self.0, &mut byte) {
                 Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted) => {}
@@ -121,7 +121,7 @@ mod tests {
             looks.set(looks.get() + 1);
             looks.get() > 20
         };
-        let error = Predecessor::ask(&path, &stop).unwrap_err().to_string();
+        let error = Predecessor::request_sockets(&path, &stop).unwrap_err().to_string();
         assert!(error.starts_with("interrupted while waiting for ") && looks.get() == 21, "{error}");
         assert!(begun.elapsed() < ANSWER);
     }

@@ -70,7 +70,7 @@ impl<K> RateTable<K> {
 
     /// Counts a record at `now_ns` of a monotonic clock. For the first record of a window that is above the rate,
     /// calls `keep` and stores the result.
-    pub fn note(&mut self, key: u128, class: u16, now_ns: u64, keep: impl FnOnce() -> K) -> LimitedAs {
+    pub fn add_record(&mut self, key: u128, class: u16, now_ns: u64, keep: impl FnOnce() -> K) -> LimitedAs {
         let (credit_max, cost) = (self.credit_max(), self.rate.ns_per_record);
         let Some(bucket) = self.bucket(key, class, now_ns) else { return LimitedAs::Below };
         let saved = now_ns.saturating_sub(bucket.at_ns);
@@ -109,7 +109,7 @@ impl<K> RateTable<K> {
         loop {
             let (_, key) = *self.due.front().filter(|(due, _)| *due <= now_ns)?;
             self.due.pop_front();
-            if let Some(said) = self.look(key, now_ns) {
+            if let Some(said) = self.take_due_record(key, now_ns) {
                 return Some(said);
             }
         }
@@ -128,7 +128,7 @@ impl<K> RateTable<K> {
 
     /// Takes the kept record of a bucket. Removes the bucket if it has none and is full again: a new one would be the
     /// same.
-    fn look(&mut self, key: u128, now_ns: u64) -> Option<(u64, K)> {
+    fn take_due_record(&mut self, key: u128, now_ns: u64) -> Option<(u64, K)> {
         let credit_max = self.credit_max();
         let bucket = self.keys.get_mut(&key)?;
         let said = bucket.kept.take().map(|kept| (std::mem::take(&mut bucket.limited), kept));
@@ -138,7 +138,7 @@ impl<K> RateTable<K> {
             return said;
         }
         if !bucket.is_shared {
-            self.shares.give_back(bucket.class);
+            self.shares.remove_entry(bucket.class);
         }
         self.keys.remove(&key);
         None
@@ -152,11 +152,11 @@ mod tests {
     const SECOND: u64 = 1_000_000_000;
 
     fn below(table: &mut RateTable<u64>, key: u128, class: u16, now: u64, records: u64) -> usize {
-        (0..records).filter(|_| table.note(key, class, now, || now) == LimitedAs::Below).count()
+        (0..records).filter(|_| table.add_record(key, class, now, || now) == LimitedAs::Below).count()
     }
 
     #[test]
-    fn what_is_above_the_rate_is_counted_and_said_once() {
+    fn records_above_the_rate_are_counted_and_reported_once() {
         let mut table = RateTable::new(Rate { ns_per_record: SECOND / 10, burst: 20 });
         assert_eq!(below(&mut table, 1, 0, 0, 100), 20, "the burst");
         assert_eq!(below(&mut table, 1, 0, SECOND, 100), 10);

@@ -33,7 +33,7 @@ impl Shares {
     }
 
     /// Removes an entry of `class`.
-    pub(crate) fn give_back(&mut self, class: u16) {
+    pub(crate) fn remove_entry(&mut self, class: u16) {
         let Some(own) = self.by_class.get_mut(&class) else { return };
         self.entries -= 1;
         *own -= 1;
@@ -53,8 +53,8 @@ mod tests {
         let mut take = |class| (0..2000).filter(|_| shares.take(class)).count();
         assert_eq!((take(1), take(2), take(3)), (500, 250, 125));
         assert_eq!(take(1), 0);
-        (0..500).for_each(|_| shares.give_back(1));
-        shares.give_back(77);
+        (0..500).for_each(|_| shares.remove_entry(1));
+        shares.remove_entry(77);
         assert_eq!((shares.entries, shares.by_class.len()), (375, 2));
     }
 }

@@ -8,9 +8,9 @@ const SPARES_MAX: usize = 4;
 
 /// Batches that are no longer needed.
 #[derive(Debug, Default)]
-pub(crate) struct Spares(Vec<Batch>);
+pub(crate) struct SpareBatches(Vec<Batch>);
 
-impl Spares {
+impl SpareBatches {
     /// Keeps the memory of `batch`, unless it is still shared, is small, or enough batches are kept.
     pub(crate) fn put(&mut self, batch: Arc<Batch>) {
         if self.0.len() < SPARES_MAX {
@@ -20,11 +20,11 @@ impl Spares {
 
     /// Returns one of them, emptied.
     pub(crate) fn take(&mut self) -> Option<Batch> {
-        self.0.pop().map(Batch::emptied)
+        self.0.pop().map(Batch::clear)
     }
 
     /// Frees all; returns true if there were some.
-    pub(crate) fn free(&mut self) -> bool {
+    pub(crate) fn free_all(&mut self) -> bool {
         !std::mem::take(&mut self.0).is_empty()
     }
 }
@@ -34,8 +34,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_large_batches_that_nobody_holds_are_kept() {
-        let mut spares = Spares::default();
+    fn only_large_unused_batches_are_kept() {
+        let mut spares = SpareBatches::default();
         let held = Arc::new(Batch::new());
         spares.put(Arc::clone(&held));
         spares.put(Arc::new(Batch::default()));
@@ -49,7 +49,7 @@ mod tests {
         spares.take();
         spares.put(Arc::new(used));
         let again = spares.take().unwrap_or_default();
-        assert_eq!((again.len(), again.first(), again.has_room()), (0, 0, true));
-        assert_eq!((spares.free(), spares.free(), spares.take()), (true, false, None));
+        assert_eq!((again.len(), again.first_number(), again.has_room()), (0, 0, true));
+        assert_eq!((spares.free_all(), spares.free_all(), spares.take()), (true, false, None));
     }
 }

@@ -60,7 +60,7 @@ impl ReportFormat {
     pub const WORDS: [&'static str; 3] = ["text", "json", "prometheus"];
 
     /// Returns the format for this word.
-    pub fn of(word: &str) -> Option<ReportFormat> {
+    pub fn from_word(word: &str) -> Option<ReportFormat> {
         match word {
             "text" => Some(ReportFormat::Text),
             "json" => Some(ReportFormat::Json),
@@ -83,16 +83,16 @@ impl StatusReport {
     fn text(&self) -> String {
         let mut out = String::new();
         for output in &self.outputs {
-            let _ = writeln!(out, "{}", escaped(&output.target, put_text));
+            let _ = writeln!(out, "{}", escape_with(&output.target, put_text));
             fold(&state(&output.status), &mut out);
-            fold(&counts(&output.status.ledger), &mut out);
+            fold(&format_counts(&output.status.ledger), &mut out);
             if let Some(start) = &output.at_start {
-                fold(&format!("this run: {}", counts(&since(&output.status.ledger, start))), &mut out);
+                fold(&format!("this run: {}", format_counts(&since(&output.status.ledger, start))), &mut out);
             }
             for (what, trouble) in [("store", &output.status.store_trouble), ("last error", &output.status.last_error)]
             {
                 if let Some(trouble) = trouble {
-                    fold(&format!("{what}: {}", escaped(trouble, put_text)), &mut out);
+                    fold(&format!("{what}: {}", escape_with(trouble, put_text)), &mut out);
                 }
             }
         }
@@ -108,18 +108,18 @@ impl StatusReport {
         for (index, output) in self.outputs.iter().enumerate() {
             let status = &output.status;
             let comma = if index == 0 { "" } else { "," };
-            let _ = write!(out, "{comma}{{\"output\":{},", quoted(Some(&output.target)));
+            let _ = write!(out, "{comma}{{\"output\":{},", quote_or_null(Some(&output.target)));
             json_counts(&status.ledger, &mut out);
             let _ = write!(
                 out,
                 ",\"in_spool\":{},\"failures\":{},\"bytes\":{},\"open\":{},\"last_error\":{},\"store_error\":{},\
                  \"lost_in_kernel\":{}",
-                status.ledger.waiting(),
+                status.ledger.waiting_records(),
                 status.failures,
                 status.waiting_bytes,
                 status.is_open,
-                quoted(status.last_error.as_deref()),
-                quoted(status.store_trouble.as_deref()),
+                quote_or_null(status.last_error.as_deref()),
+                quote_or_null(status.store_trouble.as_deref()),
                 self.lost_in_kernel.map_or_else(|| "null".to_owned(), |lost| lost.to_string())
             );
             if let Some(start) = &output.at_start {
@@ -168,18 +168,18 @@ const METRICS: [Metric; 9] = [
     ("limited_total", "counter", "Records above the allowed rate.", |status| status.ledger.limited),
     ("resent_total", "counter", "Messages sent again, not included in other counts.", |status| status.ledger.resent),
     ("failures_total", "counter", "Failures to open or write, in this run.", |status| status.failures),
-    ("waiting", "gauge", "Records in the queue.", |status| status.ledger.waiting()),
+    ("waiting", "gauge", "Records in the queue.", |status| status.ledger.waiting_records()),
     ("waiting_bytes", "gauge", "Bytes in the queue.", |status| status.waiting_bytes),
     ("open", "gauge", "1 if the receiver can be written to.", |status| status.is_open.into()),
 ];
 
 fn state(status: &Status) -> String {
     let open = if status.is_open { "open" } else { "not open" };
-    let (waiting, bytes) = (status.ledger.waiting(), status.waiting_bytes);
+    let (waiting, bytes) = (status.ledger.waiting_records(), status.waiting_bytes);
     format!("{open}, {} failures, waiting {waiting} ({bytes} bytes)", status.failures)
 }
 
-fn counts(ledger: &Ledger) -> String {
+fn format_counts(ledger: &Ledger) -> String {
     let mut text = format!(
         "seen {}, delivered {}, folded {}, limited {}, dropped {}",
         ledger.seen,
@@ -254,19 +254,19 @@ fn fold(text: &str, out: &mut String) {
     out.push('\n');
 }
 
-fn escaped(text: &str, put: fn(&mut Vec<u8>, &[u8])) -> String {
+fn escape_with(text: &str, put: fn(&mut Vec<u8>, &[u8])) -> String {
     let mut out = Vec::with_capacity(text.len());
     put(&mut out, text.as_bytes());
     String::from_utf8_lossy(&out).into_owned()
 }
 
-fn quoted(text: Option<&str>) -> String {
-    text.map_or_else(|| "null".to_owned(), |text| format!("\"{}\"", escaped(text, put_json)))
+fn quote_or_null(text: Option<&str>) -> String {
+    text.map_or_else(|| "null".to_owned(), |text| format!("\"{}\"", escape_with(text, put_json)))
 }
 
 /// Formats the value of a label: control characters as `\xNN`, then the escapes that Prometheus requires.
 fn label(text: &str) -> String {
-    escaped(text, put_log_text).replace('\\', "\\\\").replace('"', "\\\"")
+    escape_with(text, put_log_text).replace('\\', "\\\\").replace('"', "\\\"")
 }
 
 #[cfg(test)]

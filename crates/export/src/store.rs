@@ -47,7 +47,7 @@ impl FromStr for WhenFull {
 
 /// The result of a push.
 #[derive(Debug)]
-pub enum Pushed {
+pub enum PushOutcome {
     /// The batch waits. To make room, this many messages were dropped, older ones or its own.
     Kept {
         /// Dropped messages.
@@ -74,7 +74,7 @@ pub trait Store: Send {
     /// Adds a batch, which gets the numbers from [`Store::end`] on. If there is no room, drops messages of the class
     /// with the most waiting bytes: the oldest or the newest, according to `when_full`, but none below `held`, which
     /// are being delivered.
-    fn push(&mut self, batch: Batch, when_full: WhenFull, held: u64) -> Pushed;
+    fn push(&mut self, batch: Batch, when_full: WhenFull, held: u64) -> PushOutcome;
 
     /// Returns the batch with message `number`, or the first batch after it; `None` without either.
     fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>>;
@@ -84,16 +84,16 @@ pub trait Store: Send {
 
     /// Reports that messages with numbers below `number` were handed to the transport. They are requested again only
     /// after a fault.
-    fn let_go(&mut self, number: u64) {
+    fn release_below(&mut self, number: u64) {
         let _ = number;
     }
 
     /// Returns an empty batch in the memory of an earlier one, if there is one.
-    fn spare(&mut self) -> Option<Batch> {
+    fn take_spare(&mut self) -> Option<Batch> {
         None
     }
 
-    /// Frees the memory kept for [`Store::spare`]; returns true if there was some.
+    /// Frees the memory kept for [`Store::take_spare`]; returns true if there was some.
     fn free_spares(&mut self) -> bool {
         false
     }
@@ -118,7 +118,7 @@ pub trait Store: Send {
     fn delivered_bytes_max(&self) -> u64;
 
     /// True if waiting messages survive the end of the program.
-    fn is_kept(&self) -> bool;
+    fn is_persistent(&self) -> bool;
 
     /// The counts of earlier runs, if messages survive them; all zero for a new store.
     fn ledger(&self) -> Ledger;
@@ -138,7 +138,7 @@ pub trait Store: Send {
     }
 
     /// The store's present fault in words, for example a full disk; `None` while it works.
-    fn trouble(&self) -> Option<String> {
+    fn fault_text(&self) -> Option<String> {
         None
     }
 }

@@ -88,7 +88,7 @@ pub enum Wire {
 }
 
 impl Wire {
-    fn of(word: &str) -> Option<Wire> {
+    fn from_word(word: &str) -> Option<Wire> {
         match word {
             "" => Some(Wire::File),
             "tcp" => Some(Wire::Tcp),
@@ -175,26 +175,26 @@ impl FromStr for Target {
             let words: Vec<&str> = FORMATS.iter().map(|(word, ..)| *word).collect();
             return Err(format!("`{word}` is not a message format; the formats are {}", words.join(", ")));
         };
-        let wire = Wire::of(wire_word).filter(|wire| wires.contains(wire));
+        let wire = Wire::from_word(wire_word).filter(|wire| wires.contains(wire));
         let Some(wire) = wire else {
             let ways: Vec<String> = wires.iter().map(|wire| wire.example(word)).collect();
             return Err(format!("`{scheme}` does not exist; {word} goes to {}", ways.join(", ")));
         };
         let is_stream = format.is_syslog() && matches!(wire, Wire::Tcp | Wire::Tls);
         let (rest, framing) = match rest.split_once('?').filter(|_| is_stream) {
-            Some((rest, query)) => (rest, framing(query)?),
+            Some((rest, query)) => (rest, parse_framing(query)?),
             None => (rest, Framing::default()),
         };
         Ok(Target {
             format: *format,
             framing,
-            address: address(wire, *format, rest).ok_or_else(|| wire.wanted(text, word))?,
+            address: address(wire, *format, rest).ok_or_else(|| wire.usage_error(text, word))?,
         })
     }
 }
 
 /// Parses the text after the question mark of a syslog receiver.
-fn framing(query: &str) -> Result<Framing, String> {
+fn parse_framing(query: &str) -> Result<Framing, String> {
     let word = query.strip_prefix("framing=");
     let known = word.and_then(|word| FRAMINGS.iter().find(|(known, _)| *known == word));
     let wrong = || format!("`?{}` is unknown: use ?framing=newline or ?framing=octet-counting", query.escape_default());
@@ -202,7 +202,7 @@ fn framing(query: &str) -> Result<Framing, String> {
 }
 
 impl Wire {
-    fn wanted(self, text: &str, word: &str) -> String {
+    fn usage_error(self, text: &str, word: &str) -> String {
         format!("`{text}` is not a receiver: use {}", self.example(word))
     }
 }

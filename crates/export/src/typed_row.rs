@@ -46,7 +46,7 @@ pub struct TypedValues<'r> {
 
 impl<'r> TypedValues<'r> {
     /// The values of the row `bytes`.
-    pub fn of(bytes: &'r [u8]) -> TypedValues<'r> {
+    pub fn from_bytes(bytes: &'r [u8]) -> TypedValues<'r> {
         TypedValues { rest: bytes }
     }
 
@@ -111,7 +111,7 @@ impl ColumnType {
     }
 
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
-    fn of(word: &str) -> ColumnType {
+    fn from_word(word: &str) -> ColumnType {
         COLUMN_TYPES.iter().find(|(_, known)| *known == word).map_or(ColumnType::Text, |(kind, _)| *kind)
     }
 }
@@ -152,7 +152,7 @@ impl TableShape {
     /// Decodes a header.
     #[cfg(any(feature = "sqlite", feature = "postgres"))]
     pub(crate) fn of_header(header: &[u8]) -> TableShape {
-        let mut values = TypedValues::of(header);
+        let mut values = TypedValues::from_bytes(header);
         let mut text = || match values.next() {
             Some(TypedValue::Text(text)) => text.to_owned(),
             _ => String::new(),
@@ -167,7 +167,7 @@ impl TableShape {
             _ => String::new(),
         });
         let mut next = || texts.next();
-        let columns = std::iter::from_fn(|| Some((next()?, ColumnType::of(&next()?)))).collect();
+        let columns = std::iter::from_fn(|| Some((next()?, ColumnType::from_word(&next()?)))).collect();
         TableShape { name, columns, view: (!view.is_empty()).then_some((view, select)), procedure }
     }
 
@@ -185,14 +185,14 @@ impl TableShape {
 /// Returns for each column of another program's table its index in a row of `columns`. Columns whose names begin with
 /// `_` are left out: the database itself fills them.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) fn places(found: &[String], columns: &[(String, ColumnType)]) -> Vec<(String, Option<usize>)> {
+pub(crate) fn column_indexes(found: &[String], columns: &[(String, ColumnType)]) -> Vec<(String, Option<usize>)> {
     let filled = found.iter().filter(|name| !name.starts_with('_'));
     filled.map(|name| (name.clone(), columns.iter().position(|(ours, _)| ours.eq_ignore_ascii_case(name)))).collect()
 }
 
 /// Quotes a name for SQL.
 #[cfg(any(feature = "sqlite", feature = "postgres"))]
-pub(crate) fn quoted(name: &str) -> String {
+pub(crate) fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
@@ -234,15 +234,15 @@ mod tests {
         fn rows_read_back(values in proptest::collection::vec(value(), 0..20), cut: usize) {
             let mut out = Vec::new();
             values.iter().for_each(|value| put_typed(&mut out, lent(value)));
-            let read: Vec<_> = TypedValues::of(&out).collect();
+            let read: Vec<_> = TypedValues::from_bytes(&out).collect();
             prop_assert_eq!(read, values.iter().map(lent).collect::<Vec<_>>());
             let part = &out[..cut % (out.len() + 1)];
-            prop_assert!(TypedValues::of(part).count() <= values.len());
+            prop_assert!(TypedValues::from_bytes(part).count() <= values.len());
         }
 
         #[test]
         fn any_bytes_end(bytes: Vec<u8>) {
-            prop_assert!(TypedValues::of(&bytes).count() <= bytes.len());
+            prop_assert!(TypedValues::from_bytes(&bytes).count() <= bytes.len());
         }
     }
 }

@@ -2,8 +2,8 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use export::{
-    AtOnce, Batch, MemoryStore, Output, OutputOptions, Rotation, Status, Taken, Target, Transport, TransportOptions,
-    WhenFull, open_transport,
+    Batch, DirectDelivery, MemoryStore, Output, OutputOptions, Rotation, Status, TakenPart, Target, Transport,
+    TransportOptions, WhenFull, open_transport,
 };
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
@@ -120,7 +120,7 @@ fn a_file_has_every_message_once() {
 }
 
 #[test]
-fn a_file_that_was_moved_away_is_opened_anew() {
+fn a_file_that_was_moved_away_is_reopened() {
     let dir = tempfile::tempdir().unwrap();
     let (path, moved) = (dir.path().join("out"), dir.path().join("out.1"));
     let mut output = output(&format!("json:{}", path.display()), 1 << 20, WhenFull::DropOldest);
@@ -218,7 +218,7 @@ fn what_a_killed_receiver_had_not_read_is_sent_again() {
 }
 
 #[test]
-fn a_receiver_that_never_reads_costs_nobody_time_and_is_counted() {
+fn a_receiver_that_never_reads_delays_no_output_and_is_counted() {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let target: Target = format!("json+tcp://{}", listener.local_addr().unwrap()).parse().unwrap();
     let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_millis(300) };
@@ -233,7 +233,7 @@ fn a_receiver_that_never_reads_costs_nobody_time_and_is_counted() {
     let ledger = status.ledger;
     assert_eq!(ledger.seen, 2_000_000);
     assert!(ledger.dropped.full > 1_000_000 && ledger.dropped.end > 0, "{status:?}");
-    assert_eq!(ledger.waiting(), 0, "{status:?}");
+    assert_eq!(ledger.waiting_records(), 0, "{status:?}");
 }
 
 #[test]
@@ -371,7 +371,7 @@ fn unix_sockets_confirm_what_was_read() {
 }
 
 #[test]
-fn root_a_file_that_somebody_else_put_there_is_refused() {
+fn root_a_file_of_another_user_is_refused() {
     testkit::require_root!();
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("out");
@@ -415,9 +415,9 @@ struct Noting {
 }
 
 impl Noting {
-    fn take(&self, batch: &Batch, at: usize, most: usize) -> Taken {
+    fn take(&self, batch: &Batch, at: usize, most: usize) -> TakenPart {
         let bytes = batch.bytes()[at..].iter().copied().take(most).collect::<Vec<u8>>();
-        let taken = Taken { bytes: bytes.len(), refused: 0 };
+        let taken = TakenPart { bytes: bytes.len(), refused: 0 };
         self.brought.lock().unwrap().push((current().id(), bytes));
         taken
     }
@@ -427,13 +427,13 @@ impl Transport for Noting {
     fn open(&mut self) -> std::io::Result<()> {
         Ok(())
     }
-    fn send(&mut self, batch: &Batch, at: usize) -> std::io::Result<Taken> {
+    fn send(&mut self, batch: &Batch, at: usize) -> std::io::Result<TakenPart> {
         Ok(self.take(batch, at, usize::MAX))
     }
-    fn at_once(&self) -> AtOnce {
-        AtOnce::WithoutWait
+    fn direct_delivery(&self) -> DirectDelivery {
+        DirectDelivery::WithoutWait
     }
-    fn send_at_once(&mut self, batch: &Batch, at: usize) -> std::io::Result<Taken> {
+    fn send_without_waiting(&mut self, batch: &Batch, at: usize) -> std::io::Result<TakenPart> {
         Ok(self.take(batch, at, self.at_once_max))
     }
     fn close(&mut self) {}
@@ -479,23 +479,23 @@ impl Transport for Resetting {
         (self.is_reset, self.taken) = (false, 0);
         Ok(())
     }
-    fn send(&mut self, batch: &Batch, at: usize) -> std::io::Result<Taken> {
+    fn send(&mut self, batch: &Batch, at: usize) -> std::io::Result<TakenPart> {
         self.check()?;
         let bytes = batch.bytes().len() - at;
-        Ok(Taken { bytes, refused: 0 })
+        Ok(TakenPart { bytes, refused: 0 })
     }
-    fn at_once(&self) -> AtOnce {
-        AtOnce::WithoutWait
+    fn direct_delivery(&self) -> DirectDelivery {
+        DirectDelivery::WithoutWait
     }
-    fn send_at_once(&mut self, batch: &Batch, at: usize) -> std::io::Result<Taken> {
+    fn send_without_waiting(&mut self, batch: &Batch, at: usize) -> std::io::Result<TakenPart> {
         if self.taken > 0 {
             self.is_reset = true;
             return Err(ErrorKind::ConnectionReset.into());
         }
         self.taken = (batch.bytes().len() - at) as u64;
-        Ok(Taken { bytes: self.taken as usize, refused: 0 })
+        Ok(TakenPart { bytes: self.taken as usize, refused: 0 })
     }
-    fn unconfirmed(&mut self) -> std::io::Result<u64> {
+    fn unconfirmed_bytes(&mut self) -> std::io::Result<u64> {
         Ok(self.taken)
     }
     fn unread_after(&mut self, error: &std::io::Error) -> u64 {

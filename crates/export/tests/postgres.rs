@@ -113,7 +113,7 @@ fn a_row_that_is_refused_takes_no_other_with_it() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_what_helps() {
+fn mistakes_are_reported_with_a_remedy() {
     let Some(server) = Server::start("faults") else { return };
     server.query("CREATE ROLE fw LOGIN PASSWORD 'hunter2'; CREATE ROLE poor LOGIN");
     let tcp = |who: &str, db: &str| format!("postgres://{who}@127.0.0.1:{}/{db}", server.port());
@@ -137,7 +137,7 @@ fn what_is_wrong_is_said_with_what_helps() {
 }
 
 #[test]
-fn what_is_no_server_is_said_without_reading_it_all() {
+fn a_peer_that_is_no_server_is_reported_without_reading_everything() {
     use std::io::Write;
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();

@@ -1,7 +1,7 @@
 //! A full queue: for any pushes, deliveries and drops, each message is in exactly one count, and the order is kept.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use export::{Batch, MemoryStore, Pushed, Store, WhenFull};
+use export::{Batch, MemoryStore, PushOutcome, Store, WhenFull};
 use proptest::prelude::*;
 
 fn batch(classes: &[u16]) -> Batch {
@@ -19,7 +19,7 @@ fn waiting(store: &mut MemoryStore, mut number: u64) -> u64 {
     let mut messages = 0;
     while let Some(batch) = store.get(number).unwrap() {
         assert!(batch.end() > number && batch.end() <= store.end());
-        messages += batch.end() - batch.first().max(number);
+        messages += batch.end() - batch.first_number().max(number);
         number = batch.end();
     }
     messages
@@ -37,14 +37,14 @@ proptest! {
             let when_full = [WhenFull::DropOldest, WhenFull::DropNewest, WhenFull::Block][when_full];
             pushed += classes.len() as u64;
             match store.push(batch(&classes), when_full, held) {
-                Pushed::Kept { dropped: now } => dropped += now,
-                Pushed::Full { batch, dropped: now } => dropped += batch.len() + now,
-                Pushed::Failed { error, .. } => panic!("{error}"),
+                PushOutcome::Kept { dropped: now } => dropped += now,
+                PushOutcome::Full { batch, dropped: now } => dropped += batch.len() + now,
+                PushOutcome::Failed { error, .. } => panic!("{error}"),
             }
             if delivers {
                 let next = store.get(held).unwrap();
                 if let Some(next) = next {
-                    delivered += next.end() - next.first().max(held);
+                    delivered += next.end() - next.first_number().max(held);
                     held = next.end();
                     store.release(held).unwrap();
                 }

@@ -2,7 +2,9 @@
 //! counted.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use export::{Batch, Drops, Ledger, Output, OutputOptions, Pushed, Recovered, Spool, SpoolError, SpoolOptions};
+use export::{
+    Batch, Drops, Ledger, Output, OutputOptions, PushOutcome, RecoveredCounts, Spool, SpoolError, SpoolOptions,
+};
 use export::{Store, SyncWhen, Target, TransportOptions, WhenFull, open_transport};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -21,7 +23,7 @@ fn options(bytes_max: u64) -> SpoolOptions {
 }
 
 /// Retries while the lock is held: a child process of another test inherits it until its exec.
-fn open(dir: &Path, options: SpoolOptions) -> (Spool, Recovered) {
+fn open(dir: &Path, options: SpoolOptions) -> (Spool, RecoveredCounts) {
     let begin = Instant::now();
     loop {
         match Spool::open(dir, TARGET, options) {
@@ -69,8 +71,8 @@ fn read_all(spool: &mut Spool, from: u64) -> BTreeMap<u64, String> {
     let (mut all, mut next) = (BTreeMap::new(), from);
     while let Some(batch) = spool.get(next).unwrap() {
         assert!(batch.end() > next, "reading goes on");
-        for index in 0..batch.ends().len() {
-            let number = batch.first() + index as u64;
+        for index in 0..batch.message_ends().len() {
+            let number = batch.first_number() + index as u64;
             let text = String::from_utf8(batch.message(index).unwrap().to_vec()).unwrap();
             if number >= next {
                 assert_eq!(all.insert(number, text), None);
@@ -105,21 +107,21 @@ impl User {
         self.ledger.seen += messages;
         let classes = (0..).map(|at: u16| at % classes.max(1) * 7);
         match self.spool.push(batch_of(classes.zip(texts.iter().cloned())), when_full, self.delivered_to) {
-            Pushed::Kept { dropped } => {
+            PushOutcome::Kept { dropped } => {
                 self.ledger.dropped.full += dropped;
                 self.stored.extend(texts);
             }
-            Pushed::Full { dropped, .. } => self.ledger.dropped.full += dropped + messages,
-            Pushed::Failed { error, .. } => panic!("{error}"),
+            PushOutcome::Full { dropped, .. } => self.ledger.dropped.full += dropped + messages,
+            PushOutcome::Failed { error, .. } => panic!("{error}"),
         }
         self.settle();
     }
 
     fn deliver(&mut self) {
         if let Some(batch) = self.spool.get(self.delivered_to).unwrap() {
-            let from = batch.first().max(self.delivered_to);
+            let from = batch.first_number().max(self.delivered_to);
             for number in from..batch.end() {
-                let index = (number - batch.first()) as usize;
+                let index = (number - batch.first_number()) as usize;
                 let text = String::from_utf8(batch.message(index).unwrap().to_vec()).unwrap();
                 assert!(self.stored.binary_search(&text).is_ok(), "{number} is as it was stored");
             }
@@ -136,7 +138,7 @@ impl User {
         self.settle();
         assert!(waiting.windows(2).all(|pair| pair[0] < pair[1]), "order, and each once");
         assert!(waiting.iter().all(|text| self.stored.binary_search(text).is_ok()));
-        assert_eq!(waiting.len() as u64, self.ledger.waiting(), "{:?}", self.ledger);
+        assert_eq!(waiting.len() as u64, self.ledger.waiting_records(), "{:?}", self.ledger);
     }
 }
 
@@ -194,7 +196,7 @@ fn play(steps: Vec<Step>) {
         match &step {
             Step::Push { messages, length, classes, when_full } => user.push(*messages, *length, *classes, *when_full),
             Step::Deliver => user.deliver(),
-            Step::LetGo => user.spool.let_go(user.spool.end()),
+            Step::LetGo => user.spool.release_below(user.spool.end()),
             Step::Reopen | Step::Kill | Step::Cut { .. } => {
                 if matches!(step, Step::Reopen) {
                     user.spool.sync(&user.ledger).unwrap();
@@ -210,7 +212,7 @@ fn play(steps: Vec<Step>) {
                 if matches!(step, Step::Reopen) {
                     assert_eq!((ledger, recovered.was_killed), (before, false));
                 }
-                assert_eq!(recovered.waiting, ledger.waiting(), "{recovered:?} {ledger:?}");
+                assert_eq!(recovered.waiting, ledger.waiting_records(), "{recovered:?} {ledger:?}");
                 user = User { spool, ledger, stored, pushed, delivered_to };
                 if !matches!(step, Step::Cut { .. }) {
                     assert_eq!((ledger.seen, recovered.lost), (before.seen, 0), "{before:?} {ledger:?}");
@@ -404,7 +406,7 @@ fn a_million_tiny_batches_come_back_in_order() {
     for number in 0..count {
         let mut one = Batch::of_parts(0, format!("{number:08}\n").into_bytes(), vec![9]).unwrap();
         one.number_from(0);
-        assert!(matches!(spool.push(one, WhenFull::Block, 0), Pushed::Kept { dropped: 0 }));
+        assert!(matches!(spool.push(one, WhenFull::Block, 0), PushOutcome::Kept { dropped: 0 }));
     }
     drop(spool);
     let (mut spool, recovered) = open(dir.path(), options(1 << 30));
@@ -425,7 +427,7 @@ fn the_oldest_messages_make_room_and_are_counted() {
     let (mut dropped, mut pushed) = (0, 0);
     for from in (0..1_000_000).step_by(1000) {
         match spool.push(numbered(from, from + 1000), WhenFull::DropOldest, 500) {
-            Pushed::Kept { dropped: more } => dropped += more,
+            PushOutcome::Kept { dropped: more } => dropped += more,
             other => panic!("{other:?}"),
         }
         pushed += 1000;
@@ -436,7 +438,10 @@ fn the_oldest_messages_make_room_and_are_counted() {
     assert!(left.contains_key(&0), "what is being delivered stays");
     assert!(left.iter().all(|(number, text)| *text == format!("{number:08}\n")));
     assert!(left.contains_key(&(pushed - 1)));
-    assert!(matches!(spool.push(batch(["x".repeat(500_000)]), WhenFull::Block, 500), Pushed::Full { dropped: 0, .. }));
+    assert!(matches!(
+        spool.push(batch(["x".repeat(500_000)]), WhenFull::Block, 500),
+        PushOutcome::Full { dropped: 0, .. }
+    ));
 }
 
 #[test]
@@ -467,7 +472,7 @@ fn spools_that_no_output_uses_are_named() {
         }
         spool.sync(&Ledger { seen: messages, ..Ledger::default() }).unwrap();
     }
-    let others = Spool::others(dir.path(), &["json:/a/b".to_owned()]).unwrap();
+    let others = Spool::find_other_spools(dir.path(), &["json:/a/b".to_owned()]).unwrap();
     let others: Vec<(String, u64)> = others.into_iter().map(|other| (other.target, other.waiting)).collect();
     assert_eq!(others, [("json:/a-b".to_owned(), 3)]);
 }
@@ -481,11 +486,11 @@ fn issue_12_what_was_handed_over_takes_no_memory_and_is_there_again() {
     let texts = |from: u32| (from..from + 1100).map(|number| format!("{number:08} {text}")).collect::<Vec<_>>();
     for from in [0, 1100, 2200] {
         spool.push(batch(texts(from)), WhenFull::DropOldest, from.into());
-        spool.let_go((from + 1100).into());
-        assert!(spool.spare().is_some(), "memory of what is on disk is free");
+        spool.release_below((from + 1100).into());
+        assert!(spool.take_spare().is_some(), "memory of what is on disk is free");
     }
     spool.push(batch(texts(3300)), WhenFull::DropOldest, 3300);
-    assert_eq!(spool.spare(), None, "what was not handed over stays in memory");
+    assert_eq!(spool.take_spare(), None, "what was not handed over stays in memory");
     spool.release(1500).unwrap();
     let all: Vec<String> = read_all(&mut spool, 1500).into_values().collect();
     let expected: Vec<String> = [0, 1100, 2200, 3300].into_iter().flat_map(texts).skip(1500).collect();
@@ -502,16 +507,16 @@ fn while_the_disk_is_full_messages_wait_in_memory() {
     for from in (1000..10_000).step_by(1000) {
         assert!(matches!(
             spool.push(numbered(from, from + 1000), WhenFull::DropOldest, 0),
-            Pushed::Kept { dropped: 0 }
+            PushOutcome::Kept { dropped: 0 }
         ));
     }
-    let said = spool.trouble().unwrap();
+    let said = spool.fault_text().unwrap();
     assert!(said.contains("messages are queued in memory") && said.contains("No space left"), "{said}");
-    spool.let_go(10_000);
+    spool.release_below(10_000);
     assert_eq!(read_all(&mut spool, 0).len(), 10_000);
     disarm_all();
     spool.sync(&Ledger { seen: 10_000, ..Ledger::default() }).unwrap();
-    assert_eq!((spool.trouble(), spool.take_drops()), (None, Drops::default()));
+    assert_eq!((spool.fault_text(), spool.take_drops()), (None, Drops::default()));
     drop(spool);
     let (mut spool, recovered) = open(dir.path(), options(1 << 30));
     assert_eq!((recovered.waiting, recovered.torn_files, read_all(&mut spool, 0).len()), (10_000, 0, 10_000));
@@ -526,15 +531,15 @@ fn what_a_full_disk_does_not_take_in_the_end_is_counted() {
     let full = loop {
         let big = batch((0..100).map(|_| "x".repeat(10_000)));
         match spool.push(big, WhenFull::Block, 0) {
-            Pushed::Kept { .. } => pushed += 100,
-            Pushed::Full { batch, .. } => break batch.len(),
-            Pushed::Failed { error, .. } => panic!("{error}"),
+            PushOutcome::Kept { .. } => pushed += 100,
+            PushOutcome::Full { batch, .. } => break batch.len(),
+            PushOutcome::Failed { error, .. } => panic!("{error}"),
         }
     };
     assert!((6000..7000).contains(&pushed), "64 MiB: {pushed}");
     assert!(matches!(
         spool.push(batch(["new".repeat(100_000)]), WhenFull::DropOldest, 0),
-        Pushed::Kept { dropped: 100 }
+        PushOutcome::Kept { dropped: 100 }
     ));
     let ledger = Ledger {
         seen: pushed + full + 1,
@@ -547,7 +552,7 @@ fn what_a_full_disk_does_not_take_in_the_end_is_counted() {
     disarm_all();
     drop(spool);
     let (spool, recovered) = open(dir.path(), options(1 << 30));
-    assert_eq!((recovered.waiting, spool.ledger().waiting()), (0, 0));
+    assert_eq!((recovered.waiting, spool.ledger().waiting_records()), (0, 0));
 }
 
 /// Like the test above, on a real file system that is full.
@@ -560,17 +565,17 @@ fn root_a_full_file_system_loses_nothing() {
     let path = dir.path().to_owned();
     // After this, mounts affect only this thread.
     std::thread::spawn(move || {
-        testkit::sandbox::own_mounts().unwrap();
+        testkit::sandbox::make_mount_namespace().unwrap();
         testkit::sandbox::small_tmpfs(&path, 2 << 20).unwrap();
         let (mut spool, _) = open(&path, options(1 << 30));
         fs::write(path.join("other"), vec![0; 1 << 20]).unwrap();
         for from in (0..200_000).step_by(1000) {
             assert!(matches!(
                 spool.push(numbered(from, from + 1000), WhenFull::DropOldest, 0),
-                Pushed::Kept { dropped: 0 }
+                PushOutcome::Kept { dropped: 0 }
             ));
         }
-        let said = spool.trouble().unwrap();
+        let said = spool.fault_text().unwrap();
         assert!(said.contains("No space left"), "{said}");
         let messages = read_all(&mut spool, 0);
         assert!(messages.len() == 200_000 && messages.iter().all(|(number, text)| *text == format!("{number:08}\n")));
@@ -648,7 +653,7 @@ fn issue_12_what_a_receiver_is_away_for_is_delivered_by_the_next_run() {
             output.push(numbered(first, first + 1000), &|| false);
         }
         let status = output.finish(&|| false);
-        assert_eq!((status.ledger.waiting(), status.ledger.dropped.total()), (from + 50_000, 0), "{status:?}");
+        assert_eq!((status.ledger.waiting_records(), status.ledger.dropped.total()), (from + 50_000, 0), "{status:?}");
     }
     let listener = TcpListener::bind(address).unwrap();
     let reader = std::thread::spawn(move || {
@@ -703,6 +708,6 @@ fn issue_12_what_a_killed_receiver_had_not_read_comes_from_the_disk() {
     assert_eq!(rest, (begin..MESSAGES).collect::<Vec<_>>(), "in order, each once in a connection");
     assert!(begin <= first.len() as u64, "{begin} follows {first:?}");
     let ledger = status.ledger;
-    assert_eq!((ledger.delivered, ledger.dropped.total(), ledger.waiting()), (MESSAGES, 0, 0), "{status:?}");
+    assert_eq!((ledger.delivered, ledger.dropped.total(), ledger.waiting_records()), (MESSAGES, 0, 0), "{status:?}");
     assert!(ledger.resent > 0, "{status:?}");
 }

@@ -2,7 +2,7 @@
 //! --nocapture`, with `SPOOL_DIR` for another file system. Without SPOOL_MESSAGES, the test makes one small run.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use export::{Batch, Ledger, MemoryStore, Pushed, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
+use export::{Batch, Ledger, MemoryStore, PushOutcome, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
 use std::path::PathBuf;
 
 fn variable(name: &str) -> Option<String> {
@@ -25,7 +25,7 @@ fn cost(mut store: Box<dyn Store>, messages: u64, keeps_up: bool) -> u64 {
     let begin = sys::clock::thread_cpu_ns();
     for _ in 0..messages / 1000 {
         ledger.seen += 1000;
-        assert!(matches!(store.push(batch(), WhenFull::DropOldest, ledger.delivered), Pushed::Kept { .. }));
+        assert!(matches!(store.push(batch(), WhenFull::DropOldest, ledger.delivered), PushOutcome::Kept { .. }));
         store.checkpoint(&ledger).unwrap();
         if keeps_up {
             let batch = store.get(ledger.delivered).unwrap().unwrap();

@@ -1,7 +1,7 @@
 //! Reuse of files whose messages were delivered: none of the old messages comes back.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use export::{Batch, Ledger, Pushed, Recovered, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
+use export::{Batch, Ledger, PushOutcome, RecoveredCounts, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
 use std::fs;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ const HEADER: usize = 32;
 /// Bytes of a batch's head and of the length of a short message.
 const HEAD: usize = 40 + 1;
 
-fn open(dir: &Path) -> (Spool, Recovered) {
+fn open(dir: &Path) -> (Spool, RecoveredCounts) {
     let options = SpoolOptions { sync: SyncWhen::EverySecond, ..SpoolOptions::new(1 << 20) };
     Spool::open(dir, TARGET, options).unwrap()
 }
@@ -21,7 +21,7 @@ fn push(spool: &mut Spool, message: &[u8]) {
     let mut batch = Batch::new();
     batch.bytes_mut().extend_from_slice(message);
     batch.end_message();
-    assert!(matches!(spool.push(batch, WhenFull::Block, 0), Pushed::Kept { dropped: 0 }));
+    assert!(matches!(spool.push(batch, WhenFull::Block, 0), PushOutcome::Kept { dropped: 0 }));
 }
 
 /// Delivers everything, and updates `ledger`.
@@ -37,7 +37,7 @@ fn deliver(spool: &mut Spool, ledger: &mut Ledger) {
 fn waiting(spool: &mut Spool) -> Vec<Vec<u8>> {
     let (mut next, mut all) = (spool.begin(), Vec::new());
     while let Some(batch) = spool.get(next).unwrap() {
-        let from = usize::try_from(next - batch.first()).unwrap();
+        let from = usize::try_from(next - batch.first_number()).unwrap();
         all.extend((from..batch.len() as usize).map(|at| batch.message(at).unwrap().to_vec()));
         next = batch.end();
     }
@@ -98,7 +98,7 @@ fn issue_12_a_delivered_file_is_written_again() {
     spool.sync(&ledger).unwrap();
     drop(spool);
     assert_eq!((files(dir.path(), "segment").len(), files(dir.path(), "new").len()), (1, 0));
-    assert_eq!(open(dir.path()).1, Recovered { waiting: 1, ..Recovered::default() });
+    assert_eq!(open(dir.path()).1, RecoveredCounts { waiting: 1, ..RecoveredCounts::default() });
 }
 
 #[test]

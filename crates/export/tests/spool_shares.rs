@@ -1,7 +1,7 @@
 //! A full spool: a class that floods it loses only its own messages, even if the program is killed in between.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use export::{Batch, Drops, Ledger, Pushed, Recovered, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
+use export::{Batch, Drops, Ledger, PushOutcome, RecoveredCounts, Spool, SpoolOptions, Store, SyncWhen, WhenFull};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ const FLOOD: u16 = 1;
 const TRICKLE: u16 = 2;
 const BYTES_MAX: u64 = 2 << 20;
 
-fn open(dir: &Path) -> (Spool, Recovered) {
+fn open(dir: &Path) -> (Spool, RecoveredCounts) {
     open_with(dir, BYTES_MAX, SyncWhen::Never)
 }
 
-fn open_with(dir: &Path, bytes_max: u64, sync: SyncWhen) -> (Spool, Recovered) {
+fn open_with(dir: &Path, bytes_max: u64, sync: SyncWhen) -> (Spool, RecoveredCounts) {
     let options = SpoolOptions { sync, ..SpoolOptions::new(bytes_max) };
     Spool::open(dir, "json+tcp://192.0.2.1:5140", options).unwrap()
 }
@@ -43,9 +43,9 @@ fn mixed(messages: usize, at: &mut usize) -> Vec<u16> {
 
 fn push(spool: &mut Spool, batch: Batch, when_full: WhenFull) -> u64 {
     match spool.push(batch, when_full, 0) {
-        Pushed::Kept { dropped } => dropped,
-        Pushed::Full { batch, dropped } => dropped + batch.len(),
-        Pushed::Failed { error, .. } => panic!("{error}"),
+        PushOutcome::Kept { dropped } => dropped,
+        PushOutcome::Full { batch, dropped } => dropped + batch.len(),
+        PushOutcome::Failed { error, .. } => panic!("{error}"),
     }
 }
 
@@ -54,10 +54,10 @@ fn waiting(spool: &mut Spool) -> Vec<(u16, u64)> {
     let (mut all, mut next) = (Vec::new(), 0);
     while let Some(batch) = spool.get(next).unwrap() {
         assert!(batch.end() > next, "reading goes on");
-        for index in 0..batch.ends().len() {
+        for index in 0..batch.message_ends().len() {
             let text = std::str::from_utf8(batch.message(index).unwrap()).unwrap();
             assert!(text[13..].bytes().all(|byte| byte == b'x'), "{text}");
-            if batch.first() + index as u64 >= next {
+            if batch.first_number() + index as u64 >= next {
                 all.push((text[..3].parse().unwrap(), text[4..12].parse().unwrap()));
             }
         }
@@ -105,7 +105,10 @@ fn a_flood_of_one_class_pushes_none_of_others_out_of_a_spool() {
         assert_eq!(of(TRICKLE, &after), (0..2000).collect::<Vec<_>>());
         let flood = of(FLOOD, &after);
         assert!(flood.windows(2).all(|pair| pair[0] < pair[1]), "order");
-        assert_eq!((ledger.waiting(), recovered.waiting, recovered.lost), (after.len() as u64, after.len() as u64, 0));
+        assert_eq!(
+            (ledger.waiting_records(), recovered.waiting, recovered.lost),
+            (after.len() as u64, after.len() as u64, 0)
+        );
         assert_eq!(spool.ledger(), ledger);
         assert!((4000..8500).contains(&flood.len()), "the flood has the rest: {}", flood.len());
         match when_full {
@@ -148,7 +151,7 @@ fn making_room_writes_in_proportion_to_what_comes() {
 
 /// A kill may come while files are rewritten: before or after the new file replaces the old ones.
 #[test]
-fn what_a_kill_leaves_of_a_file_that_is_written_anew_is_recognised() {
+fn leftovers_of_a_killed_rewrite_are_recognised() {
     let dir = tempfile::tempdir().unwrap();
     let (mut spool, _) = open(dir.path());
     let (mut ledger, mut numbers, mut at) = (Ledger::default(), [0; 256], 0);
@@ -185,7 +188,7 @@ fn what_a_kill_leaves_of_a_file_that_is_written_anew_is_recognised() {
             let (mut spool, recovered) = open(&copy.path().join("s"));
             assert_eq!(waiting(&mut spool), now);
             assert_eq!((recovered.waiting, recovered.lost), (now.len() as u64, 0));
-            assert_eq!(spool.ledger().waiting(), now.len() as u64);
+            assert_eq!(spool.ledger().waiting_records(), now.len() as u64);
             let left = files(&copy.path().join("s")).len();
             assert_eq!(left, new.len(), "what is left over is removed");
         };
@@ -254,8 +257,11 @@ fn issue_12_a_killed_flood_pushes_nothing_of_others_out() {
         assert!(trickle.len() as u64 >= pushed().unwrap_or(0) && recovered.was_killed, "{recovered:?}");
         assert_eq!(trickle, (0..trickle.len() as u64).collect::<Vec<_>>());
         let ledger = spool.ledger();
-        assert_eq!((recovered.waiting, recovered.lost, ledger.waiting()), (all.len() as u64, 0, all.len() as u64));
-        assert_eq!(ledger.seen, ledger.dropped.full + ledger.waiting());
+        assert_eq!(
+            (recovered.waiting, recovered.lost, ledger.waiting_records()),
+            (all.len() as u64, 0, all.len() as u64)
+        );
+        assert_eq!(ledger.seen, ledger.dropped.full + ledger.waiting_records());
         assert!(ledger.dropped.full > 1000, "it was full: {ledger:?}");
     }
 }
@@ -285,7 +291,7 @@ fn while_the_disk_is_full_a_flood_drops_its_own() {
 
 /// If the disk takes messages but no rewritten file, the whole file is dropped.
 #[test]
-fn a_file_that_cannot_be_written_anew_goes_whole_and_is_counted() {
+fn a_file_that_cannot_be_rewritten_is_dropped_whole_and_counted() {
     let dir = tempfile::tempdir().unwrap();
     let (mut spool, _) = open(dir.path());
     let (mut ledger, mut numbers, mut at, mut faults) = (Ledger::default(), [0; 256], 0, 0);
@@ -301,9 +307,9 @@ fn a_file_that_cannot_be_written_anew_goes_whole_and_is_counted() {
         spool.checkpoint(&ledger).unwrap();
     }
     assert!(faults > 5);
-    assert_eq!(waiting(&mut spool).len() as u64, ledger.waiting());
+    assert_eq!(waiting(&mut spool).len() as u64, ledger.waiting_records());
     assert_eq!(files(dir.path()).iter().filter(|(path, _)| path.extension().unwrap() == "new").count(), 0);
     drop(spool);
     let (spool, recovered) = open(dir.path());
-    assert_eq!((spool.ledger(), recovered.waiting), (ledger, ledger.waiting()));
+    assert_eq!((spool.ledger(), recovered.waiting), (ledger, ledger.waiting_records()));
 }

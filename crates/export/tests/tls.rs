@@ -230,9 +230,9 @@ fn a_receiver_that_demands_a_certificate_gets_ours() {
 }
 
 #[test]
-fn what_is_wrong_with_a_certificate_is_said_and_nothing_is_sent() {
+fn a_faulty_certificate_is_reported_and_nothing_is_sent() {
     require_tool!("openssl");
-    let (authority, namesake, other) = (Authority::new(), Authority::new(), Authority::named("another"));
+    let (authority, namesake, other) = (Authority::new(), Authority::new(), Authority::with_name("another"));
     authority.sign("receiver", HERE, NOW);
     authority.sign("old", HERE, (-7200, -3600));
     authority.sign("future", HERE, (3600, 7200));
@@ -340,7 +340,7 @@ fn a_certificate_that_expires_ends_no_connection_but_begins_none() {
     until("it cannot connect", || output.status().last_error.is_some_and(|error| error.contains("expired at")));
     assert!(reader.join().unwrap());
     let status = output.finish(&|| true);
-    assert_eq!(status.ledger.waiting(), 0, "{status:?}");
+    assert_eq!(status.ledger.waiting_records(), 0, "{status:?}");
 }
 
 #[test]

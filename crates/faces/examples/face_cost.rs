@@ -67,7 +67,7 @@ fn main() {
 
 fn ss(rows: &[Socket<'_>], options: ss::Options, to: Hash) -> Hash {
     let mut writer = ss::Writer::new(options, &|_, _| None, to);
-    let done = rows.iter().all(|row| writer.row(row, &Lookups::none()).is_ok()) && writer.finish().is_ok();
+    let done = rows.iter().all(|row| writer.row(row, &Lookups::empty()).is_ok()) && writer.finish().is_ok();
     assert!(done, "an output to nowhere refused a row");
     writer.into_inner()
 }
@@ -90,7 +90,7 @@ fn netstat(rows: &[Socket<'_>], to: Hash) -> Hash {
     let names = netstat::Names { service: &|_, _| None, argv0: &|_, _| false };
     let mut writer = netstat::Writer::new(Out::new(to), options, names);
     let done = writer.begin().is_ok()
-        && rows.iter().all(|row| writer.row(row, &Lookups::none()).is_ok())
+        && rows.iter().all(|row| writer.row(row, &Lookups::empty()).is_ok())
         && writer.end().is_ok();
     assert!(done, "an output to nowhere refused a row");
     writer.into_out().into_inner()

@@ -103,35 +103,35 @@ mod tests {
     }
 
     #[test]
-    fn issue_10_a_row_that_gets_lost_before_ss_is_said_and_fails() {
+    fn issue_10_a_row_lost_before_ss_is_reported_and_fails() {
         let _connection = connection();
         run_if_losing("ss");
-        a_lost_row_fails(issue_10_a_row_that_gets_lost_before_ss_is_said_and_fails, this_program(), "-tan", 1);
+        a_lost_row_fails(issue_10_a_row_lost_before_ss_is_reported_and_fails, this_program(), "-tan", 1);
     }
 
     #[test]
-    fn issue_10_a_row_that_gets_lost_before_netstat_is_said_and_fails() {
+    fn issue_10_a_row_lost_before_netstat_is_reported_and_fails() {
         let _connection = connection();
         run_if_losing("netstat");
-        a_lost_row_fails(issue_10_a_row_that_gets_lost_before_netstat_is_said_and_fails, this_program(), "-tan", 1);
+        a_lost_row_fails(issue_10_a_row_lost_before_netstat_is_reported_and_fails, this_program(), "-tan", 1);
     }
 
     #[test]
-    fn issue_10_a_row_that_gets_lost_before_lstf_is_said_and_fails() {
+    fn issue_10_a_row_lost_before_lstf_is_reported_and_fails() {
         let _connection = connection();
         run_if_losing("lstf");
         for args in ["-n", "-n --json", "-p"] {
-            a_lost_row_fails(issue_10_a_row_that_gets_lost_before_lstf_is_said_and_fails, this_program(), args, 11);
+            a_lost_row_fails(issue_10_a_row_lost_before_lstf_is_reported_and_fails, this_program(), args, 11);
         }
     }
 
     #[test]
-    fn root_issue_10_a_row_that_gets_lost_before_conntrack_is_said_and_fails() {
+    fn root_issue_10_a_row_lost_before_conntrack_is_reported_and_fails() {
         testkit::require_root!();
         run_if_losing("conntrack");
-        let this = root_issue_10_a_row_that_gets_lost_before_conntrack_is_said_and_fails;
+        let this = root_issue_10_a_row_lost_before_conntrack_is_reported_and_fails;
         let lab = testkit::netns::Lab::new("ctlost");
-        lab.track(testkit::conntrack::mixed(3_000));
+        lab.track(testkit::conntrack::mixed_entries(3_000));
         for args in ["-L", "-L -p tcp", "-L -o id", "-L -o save", "-L -z", "-U -m 1", "-D -p udp"] {
             a_lost_row_fails(this, lab.command(std::env::current_exe().unwrap()), args, 1);
         }

@@ -8,7 +8,7 @@ use record::{Addr, Lookups};
 use sinks::Out;
 
 #[global_allocator]
-static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
+static HEAP: testkit::allocator::CountingAllocator = testkit::allocator::CountingAllocator;
 
 /// Lines of a round.
 const ROWS: u32 = 1_000;
@@ -40,7 +40,7 @@ fn a_line_of_netstat_allocates_nothing() {
         writer.begin().unwrap();
         let before = testkit::allocator::allocations();
         for n in 0..ROWS {
-            writer.row(if n % 4 == 0 { &six } else { &four }, &Lookups::none()).unwrap();
+            writer.row(if n % 4 == 0 { &six } else { &four }, &Lookups::empty()).unwrap();
         }
         let asked = testkit::allocator::allocations() - before;
         writer.end().unwrap();

@@ -78,8 +78,10 @@ fn row<'b>(numbers: AddressNumbers, bytes: &'b [u8]) -> Socket<'b> {
 fn write(options: SocketLayout, rows: &[Socket<'_>], text: &[u8]) -> Vec<u8> {
     let owner = Owner { pid: u32::MAX, fd: 1, process: Comm::new(text), started: 0 };
     let same = Same { text: text.to_vec(), owners: [owner] };
-    let lookups =
-        Lookups::none().with(LookupId::Owners, &same).with(LookupId::Users, &same).with(LookupId::Hosts, &same);
+    let lookups = Lookups::empty()
+        .with_lookup(LookupId::Owners, &same)
+        .with_lookup(LookupId::Users, &same)
+        .with_lookup(LookupId::Hosts, &same);
     let service = |_, port: u16| (port % 2 == 0).then_some(text);
     let argv0 = |_, out: &mut Vec<u8>| {
         out.extend_from_slice(text);

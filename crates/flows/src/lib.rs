@@ -49,7 +49,7 @@ use record::{Proto, State};
 /// True if the row is one end of a connection, so that it becomes part of a flow.
 pub fn is_connection(row: &Socket<'_>) -> bool {
     match row.proto {
-        Proto::Tcp => row.state != State::LISTEN && !row.peer.is_none(),
+        Proto::Tcp => row.state != State::LISTEN && !row.peer.is_unset(),
         Proto::Udp => row.state == State::ESTABLISHED,
         _ => false,
     }

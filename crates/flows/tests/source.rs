@@ -6,8 +6,8 @@ mod rows;
 use flows::{Conjunct, FlowOptions, FlowSource, Rule};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
-    Accounting, Comm, Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Op, Operand, Owner, Proto, Push, Source,
-    State, Test, Value, field_index,
+    Accounting, Comm, Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Op, Operand, Owner, Proto, PushOutcome,
+    Source, State, Test, Value, field_index,
 };
 use rows::{Rows, listener, tcp, udp, udp_service};
 
@@ -58,7 +58,7 @@ fn table() -> Vec<Socket<'static>> {
 #[test]
 fn listeners_first_then_connections() {
     let sockets = Rows::new(table());
-    let mut source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
+    let mut source = FlowSource::new(&sockets, Lookups::empty(), FlowOptions::default());
     let (lines, stats) = run(&mut source, &wanted(&["connections"]));
     assert_eq!(
         lines,
@@ -91,7 +91,7 @@ fn the_users_filter_chooses_connections_not_listeners() {
     let only_tcp = Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
     let options =
         FlowOptions { conjuncts: vec![Conjunct { expr: expr.clone(), test }, only_tcp], ..FlowOptions::default() };
-    let mut source = FlowSource::new(&sockets, Lookups::none(), options);
+    let mut source = FlowSource::new(&sockets, Lookups::empty(), options);
     let demand = wanted(&["bytes_in"]);
     let offer = source.prepare(&demand).offer();
     assert_eq!(offer.explain.len(), 2, "{:?}", offer.explain);
@@ -108,10 +108,10 @@ fn the_users_filter_chooses_connections_not_listeners() {
 
 #[test]
 fn what_the_source_does_exactly_is_not_tested_again() {
-    let sockets = Rows { push: Push::Exact, ..Rows::new(table()) };
+    let sockets = Rows { push: PushOutcome::Exact, ..Rows::new(table()) };
     let never = Conjunct { expr: words("family", &["inet"]), test: Box::new(|_| false) };
     let options = FlowOptions { conjuncts: vec![never], ..FlowOptions::default() };
-    let mut source = FlowSource::new(&sockets, Lookups::none(), options);
+    let mut source = FlowSource::new(&sockets, Lookups::empty(), options);
     assert_eq!(run(&mut source, &wanted(&["connections"])).1.grouped, 6);
 }
 
@@ -145,7 +145,7 @@ impl Lookup for Owned {
 #[test]
 fn owners_only_when_asked_for() {
     let sockets = Rows::new(table());
-    let lookups = Lookups::none().with(LookupId::Owners, &Owned);
+    let lookups = Lookups::empty().with_lookup(LookupId::Owners, &Owned);
     let mut source = FlowSource::new(&sockets, lookups, FlowOptions::default());
     let (lines, _) = run(&mut source, &wanted(&["process"]));
     assert_eq!(
@@ -164,24 +164,24 @@ fn lstf_rule_counts_bound_sockets_and_no_udp() {
     let tcp_only = || Conjunct { expr: words("proto", &["tcp"]), test: Box::new(|row| row.proto == Proto::Tcp) };
     let options = |rule| FlowOptions { rule, conjuncts: vec![tcp_only()], ..FlowOptions::default() };
     let (lines, stats) =
-        run(&mut FlowSource::new(&sockets, Lookups::none(), options(Rule::Lstf)), &wanted(&["connections"]));
+        run(&mut FlowSource::new(&sockets, Lookups::empty(), options(Rule::Lstf)), &wanted(&["connections"]));
     // The listener is bound to one address, so lstf does not see it and folds nothing at the peer.
     assert_eq!(stats.grouped, 5);
     assert!(lines.iter().all(|l| l.starts_with("tcp out")), "{lines:?}");
     let (_, stats) =
-        run(&mut FlowSource::new(&sockets, Lookups::none(), options(Rule::Right)), &wanted(&["connections"]));
+        run(&mut FlowSource::new(&sockets, Lookups::empty(), options(Rule::Right)), &wanted(&["connections"]));
     assert_eq!(stats.grouped, 4);
 }
 
 #[test]
 fn without_udp_services_the_table_still_comes() {
     let sockets = Rows { fails_for: Some(Proto::Udp), ..Rows::new(table()) };
-    let mut source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
+    let mut source = FlowSource::new(&sockets, Lookups::empty(), FlowOptions::default());
     let (lines, stats) = run(&mut source, &wanted(&["connections"]));
     assert_eq!(lines.len(), 5);
     assert!(stats.why[0].text.contains("no such table"), "{stats:?}");
     let sockets = Rows { fails_for: Some(Proto::Tcp), ..Rows::new(table()) };
-    let source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
+    let source = FlowSource::new(&sockets, Lookups::empty(), FlowOptions::default());
     // If listeners cannot be read, directions become guesses, but the table is not an error.
     let mut guessed = Vec::new();
     let stats = source.run(&wanted(&["connections"]), &mut |flow| {
@@ -199,7 +199,7 @@ fn without_udp_services_the_table_still_comes() {
 fn issue_10_only_listeners_that_may_be_missing_make_a_guess() {
     for (only_namespaces_missing, guesses) in [(true, false), (false, true)] {
         let sockets = Rows { incomplete: Some(only_namespaces_missing), ..Rows::new(table()) };
-        let source = FlowSource::new(&sockets, Lookups::none(), FlowOptions::default());
+        let source = FlowSource::new(&sockets, Lookups::empty(), FlowOptions::default());
         let mut guessed = 0;
         let stats = source.run(&wanted(&["connections"]), &mut |flow| {
             guessed += u64::from(flow.guessed);
@@ -216,7 +216,7 @@ fn nothing_is_read_when_no_protocol_is_left() {
     let sockets = Rows::new(table());
     let unix = Conjunct { expr: words("proto", &["unix"]), test: Box::new(|row| row.proto == Proto::Unix) };
     let mut source =
-        FlowSource::new(&sockets, Lookups::none(), FlowOptions { conjuncts: vec![unix], ..FlowOptions::default() });
+        FlowSource::new(&sockets, Lookups::empty(), FlowOptions { conjuncts: vec![unix], ..FlowOptions::default() });
     assert_eq!(run(&mut source, &wanted(&["connections"])).0, [""; 0]);
     drop(source);
     assert!(sockets.asked.borrow().is_empty());
@@ -227,7 +227,7 @@ fn nothing_is_read_when_no_protocol_is_left() {
 fn issue_10_round_trips_are_asked_for_only_when_shown() {
     for (field, asked) in [("connections", false), ("bytes_in", false), ("min_rtt_us", true), ("max_rtt_us", true)] {
         let sockets = Rows::new(table());
-        run(&mut FlowSource::new(&sockets, Lookups::none(), FlowOptions::default()), &wanted(&[field]));
+        run(&mut FlowSource::new(&sockets, Lookups::empty(), FlowOptions::default()), &wanted(&[field]));
         let all = sockets.asked.borrow();
         let step = all.last().unwrap();
         assert_eq!([step.wants("rtt_us"), step.wants("min_rtt_us")], [asked; 2], "{field}");
@@ -243,7 +243,7 @@ fn what_the_filter_looks_at_is_asked_for() {
         let conjuncts = vec![Conjunct { expr: expr.clone(), test: Box::new(|_| true) }];
         let joins = netns_addresses.is_some();
         let options = FlowOptions { conjuncts, netns_addresses, ..FlowOptions::default() };
-        let mut source = FlowSource::new(&sockets, Lookups::none(), options);
+        let mut source = FlowSource::new(&sockets, Lookups::empty(), options);
         run(&mut source, &wanted(&["connections"]));
         run(&mut source, &wanted(&["process"]));
         drop(source);

@@ -1,7 +1,7 @@
 //! Local addresses of a network namespace, from rtnetlink.
 use std::ops::ControlFlow;
 
-use netlink::{Answer, Attrs, Query, Request};
+use netlink::{AnswerMessage, Attrs, Query, Request};
 use record::Addr;
 use sys::{Host, NetNs};
 
@@ -32,7 +32,7 @@ const TRIES: u32 = 3;
 /// addresses that a route of type `local` makes local.
 pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>, each: &mut dyn FnMut(Addr)) -> Result<(), HostError> {
     let mut request = Request::dump(RTM_GETADDR);
-    request.body(&[0; IFADDRMSG]);
+    request.append(&[0; IFADDRMSG]);
     let key = format!("addresses@{netns}");
     let ask = Query { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
     for _ in 0..TRIES {
@@ -53,7 +53,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>, each: &mut dyn FnMu
 /// the ioctl `SIOCGIFADDR`. Reads the calling thread's namespace, whose inode is `netns`.
 pub fn network_of(host: &Host, netns: u64, ifindex: u32) -> Result<Option<([u8; 4], u32)>, HostError> {
     let mut request = Request::dump(RTM_GETADDR);
-    request.body(&[0; IFADDRMSG]);
+    request.append(&[0; IFADDRMSG]);
     let key = format!("addresses@{netns}");
     let ask = Query { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: None };
     let mut found = None;
@@ -70,12 +70,12 @@ pub fn network_of(host: &Host, netns: u64, ifindex: u32) -> Result<Option<([u8; 
 }
 
 // The number of the interface that has the address.
-fn index(part: &Answer<'_>) -> Option<u32> {
+fn index(part: &AnswerMessage<'_>) -> Option<u32> {
     part.payload.get(4..8)?.try_into().ok().map(u32::from_ne_bytes)
 }
 
 // `None` for other messages, other families and messages that are too short.
-fn address(part: &Answer<'_>) -> Option<Addr> {
+fn address(part: &AnswerMessage<'_>) -> Option<Addr> {
     if part.kind != RTM_NEWADDR {
         return None;
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn messages_that_make_no_sense_have_no_address() {
-        let part = |kind, payload: &'static [u8]| Answer { kind, flags: 0, payload, block: 0 };
+        let part = |kind, payload: &'static [u8]| AnswerMessage { kind, flags: 0, payload, block: 0 };
         assert_eq!(address(&part(RTM_NEWADDR, &[0; 7])), None);
         assert_eq!(address(&part(RTM_NEWADDR, &[0; 8])), None);
         assert_eq!(address(&part(3, &[0; 64])), None);
@@ -138,13 +138,13 @@ mod tests {
             found
         };
         let live = list(&host, Some(&netns));
-        lab.inside(|| {
+        lab.run_inside(|| {
             let network = network_of(&Host::live(), netns.inode(), 1).unwrap();
             assert_eq!(network, Some(([127, 0, 0, 1], 0xff00_0000)));
             assert_eq!(network_of(&Host::live(), netns.inode(), 77).unwrap(), None);
         });
         host.finish().unwrap();
         assert_eq!(live, ["127.0.0.1", "192.0.2.7", "192.0.2.8", "2001:db8::7", "::1"]);
-        assert_eq!(list(&Host::replaying(&tape).unwrap(), None), live);
+        assert_eq!(list(&Host::open_replay(&tape).unwrap(), None), live);
     }
 }

@@ -121,7 +121,7 @@ mod tests {
         lab.ip(&["link", "add", "va", "type", "veth", "peer", "name", "vb"]);
         lab.ip(&["link", "set", "va", "up"]);
         lab.ip(&["link", "set", "vb", "up"]);
-        let watch = lab.inside(|| ArpWatch::open(&[[192, 0, 2, 1], [192, 0, 2, 7]])).unwrap();
+        let watch = lab.run_inside(|| ArpWatch::open(&[[192, 0, 2, 1], [192, 0, 2, 7]])).unwrap();
         ask(&lab, "vb", "020000000005", "192.0.2.1");
         ask(&lab, "vb", "020000000005", "192.0.2.1");
         ask(&lab, "vb", "020000000006", "192.0.2.2");

@@ -1,7 +1,7 @@
 //! A dump that keeps the first answers and counts the others.
 use std::ops::ControlFlow;
 
-use netlink::{Answer, Query};
+use netlink::{AnswerMessage, Query};
 use sys::Host;
 
 use crate::HostError;
@@ -12,7 +12,7 @@ pub(crate) fn read<T>(
     host: &Host,
     ask: &Query<'_>,
     kept_max: usize,
-    decode: impl Fn(&Answer<'_>) -> Option<T>,
+    decode: impl Fn(&AnswerMessage<'_>) -> Option<T>,
 ) -> Result<(Vec<T>, u64), HostError> {
     let (mut kept, mut over) = (Vec::new(), 0);
     netlink::dump(host, ask, |part| {

@@ -156,7 +156,7 @@ fn walk(place: Option<PathBuf>, into: &mut Vec<u8>) -> Result<(), SysError> {
         match listed {
             Ok(()) => {}
             // It was removed after its parent was read.
-            Err(errno) if errno.is_gone() => {}
+            Err(errno) if errno.is_missing_object() => {}
             Err(_) => unreadable += 1,
         }
     }
@@ -239,7 +239,7 @@ mod tests {
         let host = host_with(tmp.path(), &mounted_at(&place)).recording(&tape).unwrap();
         let live = Cgroups::read(&host).unwrap();
         host.finish().unwrap();
-        let replayed = Cgroups::read(&Host::replaying(&tape).unwrap()).unwrap();
+        let replayed = Cgroups::read(&Host::open_replay(&tape).unwrap()).unwrap();
         for cgroups in [live, replayed] {
             for path in ["/", "/a.slice", "/a.slice/b\n.scope", "/a.slice/b\n.scope/c", "/d"] {
                 let id = std::fs::metadata(place.join(&path[1..])).unwrap().ino();

@@ -7,7 +7,7 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
-use netlink::{Answer, Attr, Attrs, Query, Request, prefix};
+use netlink::{AnswerMessage, Attr, Attrs, Query, Request, prefix};
 use sys::{Host, KernelPart, NetNs};
 
 use crate::HostError;
@@ -110,7 +110,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Grou
     let mut reading = RuleReading::default();
     for _ in 0..TRIES {
         reading = RuleReading::default();
-        let mut of_rules = |part: &Answer<'_>| reading.add_rule(part);
+        let mut of_rules = |part: &AnswerMessage<'_>| reading.add_rule(part);
         if !dump(host, netns, inside, NFT_MSG_GETRULE, &mut of_rules)? {
             break;
         }
@@ -129,11 +129,11 @@ fn dump(
     netns: u64,
     inside: Option<&NetNs>,
     kind: u16,
-    each: &mut dyn FnMut(&Answer<'_>),
+    each: &mut dyn FnMut(&AnswerMessage<'_>),
 ) -> Result<bool, HostError> {
     let mut request = Request::dump(kind);
     // All zeros: every family.
-    request.body(&[0; NFGENMSG]);
+    request.append(&[0; NFGENMSG]);
     let (what, key) = match kind {
         NFT_MSG_GETCHAIN => ("nftables chains", format!("nft chains@{netns}")),
         _ => ("nftables rules", format!("nft rules@{netns}")),
@@ -147,7 +147,7 @@ fn dump(
 }
 
 impl RuleReading {
-    fn add_chain(&mut self, part: &Answer<'_>) {
+    fn add_chain(&mut self, part: &AnswerMessage<'_>) {
         let Some(family) = prefix::u8_at(part.payload, 0).filter(|_| part.kind == NFT_MSG_NEWCHAIN) else { return };
         let (mut table, mut name, mut is_hooked) = (&b""[..], &b""[..], false);
         for attr in Attrs::new(part.payload.get(NFGENMSG..).unwrap_or_default()).flatten() {
@@ -163,7 +163,7 @@ impl RuleReading {
         }
     }
 
-    fn add_rule(&mut self, part: &Answer<'_>) {
+    fn add_rule(&mut self, part: &AnswerMessage<'_>) {
         let Some(family) = prefix::u8_at(part.payload, 0).filter(|_| part.kind == NFT_MSG_NEWRULE) else { return };
         let (mut table, mut chain, mut handle, mut expressions) = (&b""[..], &b""[..], 0, None);
         for attr in Attrs::new(part.payload.get(NFGENMSG..).unwrap_or_default()).flatten() {
@@ -332,7 +332,7 @@ fn family_name(family: u8) -> &'static str {
 /// Decodes any bytes as messages about rules and chains. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_group_rules(data: &[u8]) {
     let mut reading = RuleReading::default();
-    let part = |kind| Answer { kind, flags: 0, payload: data, block: 0 };
+    let part = |kind| AnswerMessage { kind, flags: 0, payload: data, block: 0 };
     reading.add_rule(&part(NFT_MSG_NEWRULE));
     reading.add_chain(&part(NFT_MSG_NEWCHAIN));
     let (rules, _) = reading.finish();
@@ -376,7 +376,7 @@ mod tests {
         ];
         let mut reading = RuleReading::default();
         let payload = payload.concat();
-        reading.add_rule(&Answer { kind: NFT_MSG_NEWRULE, flags: 0, payload: &payload, block: 0 });
+        reading.add_rule(&AnswerMessage { kind: NFT_MSG_NEWRULE, flags: 0, payload: &payload, block: 0 });
         reading.finish().0
     }
 
@@ -422,7 +422,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let tape = tmp.path().join("tape");
         let (host, netns) = (Host::live().recording(&tape).unwrap(), NetNs::open_path(&lab.path()).unwrap());
-        lab.inside(|| {
+        lab.run_inside(|| {
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             for _ in 0..3 {
                 let _ = socket.send_to(b"x", "127.0.0.1:9");
@@ -436,7 +436,7 @@ mod tests {
         assert_eq!((five.prefix.as_str(), five.logged, five.is_reached), ("nine ", Some(3), true));
         assert_eq!((of(6).logged, of(6).is_reached, of(7).is_reached), (None, true, false));
         assert_eq!((of(8).logged, live.len()), (None, 4));
-        assert_eq!(read(&Host::replaying(&tape).unwrap(), 1, None).unwrap().0, live);
+        assert_eq!(read(&Host::open_replay(&tape).unwrap(), 1, None).unwrap().0, live);
     }
 
     proptest! {

@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use foldhash::fast::RandomState;
 use hashbrown::HashMap;
-use netlink::{Answer, Attrs, DumpEnd, Query, Request, prefix};
+use netlink::{AnswerMessage, Attrs, DumpEnd, Query, Request, prefix};
 use record::{Key, Lookup, Value};
 use sys::{Errno, Host, NetNs};
 
@@ -80,7 +80,7 @@ impl Ifaces {
     pub fn add(&mut self, host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(), HostError> {
         self.replayed = host.is_replay().then(|| Namespaces::are_recorded(host));
         let mut request = Request::dump(RTM_GETLINK);
-        request.body(&[0; IFINFOMSG]).attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+        request.append(&[0; IFINFOMSG]).attr_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
         let key = format!("links@{netns}");
         let ask =
             Query { what: "interfaces", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
@@ -173,7 +173,7 @@ fn common_names(names: &HashMap<(u64, u32), Box<[u8]>, RandomState>) -> CommonNa
 }
 
 // Index and name; `None` for other messages and for ones that are too short, of which only the name is lost.
-fn link<'b>(part: &Answer<'b>) -> Option<(u32, &'b [u8])> {
+fn link<'b>(part: &AnswerMessage<'b>) -> Option<(u32, &'b [u8])> {
     if part.kind != RTM_NEWLINK {
         return None;
     }
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn messages_that_make_no_sense_have_no_name() {
-        let part = |kind, payload: &'static [u8]| Answer { kind, flags: 0, payload, block: 0 };
+        let part = |kind, payload: &'static [u8]| AnswerMessage { kind, flags: 0, payload, block: 0 };
         assert_eq!(link(&part(RTM_NEWLINK, &[0; 15])), None);
         assert_eq!(link(&part(RTM_NEWLINK, &[0; 16])), None);
         assert_eq!(link(&part(3, &[0; 64])), None);
@@ -257,10 +257,10 @@ mod tests {
         assert_eq!(live.names.len(), 81);
         let index = live.index(netns.inode(), b"b39").unwrap();
         let mut replayed = Ifaces::new();
-        replayed.add(&Host::replaying(&tape).unwrap(), netns.inode(), None).unwrap();
+        replayed.add(&Host::open_replay(&tape).unwrap(), netns.inode(), None).unwrap();
         assert_eq!(replayed.name(netns.inode(), index), Some(&b"b39"[..]));
         assert_eq!(replayed.names.len(), 81);
-        let error = replayed.add(&Host::replaying(&tape).unwrap(), 1, None).unwrap_err();
+        let error = replayed.add(&Host::open_replay(&tape).unwrap(), 1, None).unwrap_err();
         assert_eq!(error.to_string(), "cannot replay links@1: not in the recording");
     }
 }

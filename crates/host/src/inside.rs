@@ -11,6 +11,6 @@ pub(crate) fn read_inside(
     into: &mut Vec<u8>,
 ) -> Result<(), SysError> {
     host.bytes(&format!("{path}@{netns_id}"), "", into, |into| {
-        netns::within(inside, || fs::read_file(&host.real_path(path), into))?
+        netns::run_within(inside, || fs::read_file(&host.real_path(path), into))?
     })
 }

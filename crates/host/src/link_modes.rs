@@ -4,7 +4,7 @@
 //! Only twisted-pair modes (BASE-T) are read: these are negotiated, and fall back to a lower speed with a bad cable.
 //! Fibres and backplanes have one speed or no link.
 use netlink::generic::{self, GENLMSGHDR, PROTOCOL};
-use netlink::{Answer, Attr, Attrs, Query, Request, prefix};
+use netlink::{AnswerMessage, Attr, Attrs, Query, Request, prefix};
 use sys::{Host, NetNs};
 
 use crate::{HostError, bounded_dump};
@@ -88,7 +88,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Link
     let found = generic::family(host, "ethtool", &format!("family of ethtool@{netns}"), inside)?;
     let Some(family) = found else { return Ok((Vec::new(), 0)) };
     let mut request = Request::dump(family.id);
-    request.body(&[ETHTOOL_MSG_LINKMODES_GET, 1, 0, 0]);
+    request.append(&[ETHTOOL_MSG_LINKMODES_GET, 1, 0, 0]);
     request.nested(ETHTOOL_A_LINKMODES_HEADER, |header| {
         header.attr_u32(ETHTOOL_A_HEADER_FLAGS, ETHTOOL_FLAG_COMPACT_BITSETS);
     });
@@ -98,7 +98,7 @@ pub fn read(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<Link
 }
 
 /// `None` for other messages, and for messages without an interface.
-fn link_mode(part: &Answer<'_>) -> Option<LinkMode> {
+fn link_mode(part: &AnswerMessage<'_>) -> Option<LinkMode> {
     if prefix::u8_at(part.payload, 0)? != ETHTOOL_MSG_LINKMODES_GET_REPLY {
         return None;
     }
@@ -147,7 +147,7 @@ fn bits(attr: &Attr<'_>) -> (ModeSet, ModeSet) {
 
 /// Decodes any bytes as messages about links. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_link_modes(data: &[u8]) {
-    if let Some(one) = link_mode(&Answer { kind: 20, flags: 0, payload: data, block: 0 }) {
+    if let Some(one) = link_mode(&AnswerMessage { kind: 20, flags: 0, payload: data, block: 0 }) {
         let _ = (one.ours.and(one.theirs).best_full_mbps(), one.supported.best_full_mbps());
     }
 }
@@ -170,7 +170,7 @@ mod tests {
         \x05\0\x06\0\x01\0\0\0";
 
     fn decode(payload: &[u8]) -> Option<LinkMode> {
-        link_mode(&Answer { kind: 20, flags: 0, payload, block: 0 })
+        link_mode(&AnswerMessage { kind: 20, flags: 0, payload, block: 0 })
     }
 
     #[test]
@@ -215,7 +215,7 @@ mod tests {
         assert!(of("tap0").is_full == Some(true) && of("tap0").mbps.is_some());
         assert!(live.iter().all(|one| one.index != 1), "the loopback interface knows no link");
         assert_eq!(over, 0);
-        assert_eq!(read(&Host::replaying(&tape).unwrap(), 1, None).unwrap().0, live);
+        assert_eq!(read(&Host::open_replay(&tape).unwrap(), 1, None).unwrap().0, live);
     }
 
     proptest! {

@@ -1,7 +1,7 @@
 //! Interfaces with their counters and addresses: two dumps of rtnetlink, and a file for IPv6.
 use std::ops::ControlFlow;
 
-use netlink::{Answer, Attr, Attrs, Conversation, DumpEnd, Query, Request, prefix};
+use netlink::{AnswerMessage, Attr, Attrs, Conversation, DumpEnd, Query, Request, prefix};
 use record::rows::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats};
 use sys::{Host, NetNs, SysError};
 
@@ -133,7 +133,7 @@ impl Links {
         inside: Option<&NetNs>,
     ) -> Result<DumpEnd, HostError> {
         let mut request = Request::dump(RTM_GETLINK);
-        request.body(&[0; IFINFOMSG]);
+        request.append(&[0; IFINFOMSG]);
         let key = format!("links with counters@{netns}");
         let ask =
             Query { what: "interfaces", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
@@ -153,7 +153,7 @@ impl Links {
         inside: Option<&NetNs>,
     ) -> Result<DumpEnd, HostError> {
         let mut request = Request::dump(RTM_GETADDR);
-        request.body(&[AF_INET, 0, 0, 0, 0, 0, 0, 0]);
+        request.append(&[AF_INET, 0, 0, 0, 0, 0, 0, 0]);
         let key = format!("ipv4 addresses@{netns}");
         let ask =
             Query { what: "addresses", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
@@ -171,7 +171,7 @@ fn keep<T>(all: &mut Vec<T>, one: T, over: &mut u64) {
 }
 
 // `None` for other messages and for interfaces without a name, which nothing could refer to.
-fn link(part: &Answer<'_>) -> Option<Link> {
+fn link(part: &AnswerMessage<'_>) -> Option<Link> {
     if part.kind != RTM_NEWLINK {
         return None;
     }
@@ -240,7 +240,7 @@ fn stats(attr: &Attr<'_>) -> Option<LinkStats> {
     })
 }
 
-fn addr4(part: &Answer<'_>) -> Option<LinkAddr> {
+fn addr4(part: &AnswerMessage<'_>) -> Option<LinkAddr> {
     // A kernel that does not filter by family sends all of them.
     if part.kind != RTM_NEWADDR || prefix::u8_at(part.payload, 0)? != AF_INET {
         return None;
@@ -279,7 +279,7 @@ fn addr6(line: &[u8]) -> Option<LinkAddr6> {
 /// Decodes any bytes as messages and lines about interfaces. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_links(data: &[u8]) {
     for kind in [RTM_NEWLINK, RTM_NEWADDR] {
-        let part = Answer { kind, flags: 0, payload: data, block: 0 };
+        let part = AnswerMessage { kind, flags: 0, payload: data, block: 0 };
         let _ = (link(&part), addr4(&part));
     }
     for line in data.split(|&b| b == b'\n') {
@@ -308,7 +308,7 @@ mod tests {
 
     #[test]
     fn messages_that_end_early() {
-        let part = |kind, payload: &'static [u8]| Answer { kind, flags: 0, payload, block: 0 };
+        let part = |kind, payload: &'static [u8]| AnswerMessage { kind, flags: 0, payload, block: 0 };
         assert_eq!(link(&part(RTM_NEWLINK, &[0; 11])), None);
         assert_eq!(link(&part(RTM_NEWLINK, &[0; 16])), None, "no name");
         assert_eq!(addr4(&part(RTM_NEWADDR, &[2, 24, 0, 0, 1, 0])), None);
@@ -345,7 +345,7 @@ mod tests {
         let first = live.addrs.iter().find(|addr| addr.local == [192, 0, 2, 1]).unwrap();
         assert_eq!((first.broadcast, first.index), ([192, 0, 2, 255], va.index));
         assert!(live.addrs6.iter().any(|addr| *addr.iface == *b"va" && addr.prefix_len == 64 && addr.scope == 0));
-        let replay = Host::replaying(&tape).unwrap();
+        let replay = Host::open_replay(&tape).unwrap();
         let mut again = Links::read(&replay, netns.inode(), None).unwrap();
         again.read_inet6(&replay, netns.inode(), None).unwrap();
         assert_eq!((again.links, again.addrs, again.addrs6), (live.links, live.addrs, live.addrs6));

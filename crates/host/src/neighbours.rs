@@ -1,6 +1,6 @@
 //! Neighbours of a network namespace that do not answer, from a dump of rtnetlink.
 
-use netlink::{Answer, Attrs, Query, Request, prefix};
+use netlink::{AnswerMessage, Attrs, Query, Request, prefix};
 use record::Addr;
 use sys::{Host, NetNs};
 
@@ -48,14 +48,14 @@ pub struct SilentNeighbour {
 /// One dump, some 100 ns per neighbour. Needs no privilege, except to enter another namespace.
 pub fn silent(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<(Vec<SilentNeighbour>, u64), HostError> {
     let mut request = Request::dump(RTM_GETNEIGH);
-    request.body(&[0; NDMSG]);
+    request.append(&[0; NDMSG]);
     let key = format!("neighbours@{netns}");
     let ask = Query { what: "neighbours", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
     bounded_dump::read(host, &ask, NEIGHBOURS_MAX, neighbour)
 }
 
 /// `None` for other messages, neighbours that answer, and messages that are too short.
-fn neighbour(part: &Answer<'_>) -> Option<SilentNeighbour> {
+fn neighbour(part: &AnswerMessage<'_>) -> Option<SilentNeighbour> {
     if part.kind != RTM_NEWNEIGH {
         return None;
     }
@@ -103,7 +103,12 @@ mod tests {
     fn those_that_do_not_answer() {
         let of = |state, end: usize| {
             let bytes = message(state);
-            neighbour(&Answer { kind: RTM_NEWNEIGH, flags: 0, payload: bytes.get(..end).unwrap_or(&bytes), block: 0 })
+            neighbour(&AnswerMessage {
+                kind: RTM_NEWNEIGH,
+                flags: 0,
+                payload: bytes.get(..end).unwrap_or(&bytes),
+                block: 0,
+            })
         };
         let addr = Addr::V4([192, 0, 2, 9]);
         let silent = SilentNeighbour { ifindex: 7, addr, is_given_up: true, used_s: Some(3), since_s: Some(0) };
@@ -120,9 +125,9 @@ mod tests {
         let _ = lab.link_local();
         lab.ip(&["addr", "add", "192.0.2.1/24", "dev", "nwl0"]);
         lab.ip(&["neigh", "add", "192.0.2.7", "lladdr", "02:00:00:00:00:07", "dev", "nwl0"]);
-        let read = || lab.inside(|| silent(&Host::live(), 0, None).unwrap().0);
+        let read = || lab.run_inside(|| silent(&Host::live(), 0, None).unwrap().0);
         assert_eq!(read(), []);
-        lab.inside(|| std::net::UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"x", "192.0.2.9:9").unwrap());
+        lab.run_inside(|| std::net::UdpSocket::bind("0.0.0.0:0").unwrap().send_to(b"x", "192.0.2.9:9").unwrap());
         let is_it = |one: &SilentNeighbour| one.addr == Addr::V4([192, 0, 2, 9]);
         testkit::wait_until("it is asked for", || read().iter().any(is_it));
     }

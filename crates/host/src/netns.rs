@@ -91,7 +91,7 @@ fn find() -> Vec<(u64, Box<[u8]>)> {
             found.push((stat.inode, name.into()));
         }
     };
-    for (name, path) in netns::named() {
+    for (name, path) in netns::list_named() {
         add(&path, &name);
     }
     add(Path::new("/proc/1/ns/net"), INIT);
@@ -172,7 +172,7 @@ pub fn resolve_selector(host: &Host, written: &str) -> Result<NetnsRef, HostErro
     });
     match result {
         Ok(()) => Ok(NetnsRef { handle, inode: parse_inode(&text)? }),
-        Err(error) if error.errno.is_gone() && !written.contains('/') => of_container(host, written),
+        Err(error) if error.errno.is_missing_object() && !written.contains('/') => of_container(host, written),
         Err(error) => Err(error.into()),
     }
 }
@@ -188,14 +188,14 @@ fn of_container(host: &Host, written: &str) -> Result<NetnsRef, HostError> {
         handle = Some(opened);
         Ok(())
     });
-    let wanted = || sys::escaped(written.as_bytes());
+    let wanted = || sys::escape_bytes(written.as_bytes());
     match result {
         Ok(()) => Ok(NetnsRef { handle, inode: parse_inode(&text)? }),
         Err(_) if found.namespaces.len() > 1 => {
             let have = found.namespaces.into_iter().map(|(_, process)| process).collect();
             Err(HostError::ManyContainers { wanted: wanted(), have })
         }
-        Err(error) if error.errno.is_gone() || error.errno == Errno::NOT_RECORDED => {
+        Err(error) if error.errno.is_missing_object() || error.errno == Errno::NOT_RECORDED => {
             Err(HostError::NoNetns { wanted: wanted(), have: candidates(host), missing: found.missing })
         }
         Err(error) => Err(error.into()),
@@ -233,7 +233,7 @@ fn candidates(host: &Host) -> Vec<Box<str>> {
     if host.is_replay() {
         return Vec::new();
     }
-    let mut names: Vec<Box<str>> = find().iter().map(|(_, name)| sys::escaped(name)).collect();
+    let mut names: Vec<Box<str>> = find().iter().map(|(_, name)| sys::escape_bytes(name)).collect();
     // `init` may be found twice, also in Docker's folder.
     names.sort();
     names.dedup();
@@ -308,7 +308,7 @@ mod tests {
         assert!(error.contains(": have ") && error.contains("init"), "{error}");
         host.finish().unwrap();
 
-        let host = Host::replaying(&tape).unwrap();
+        let host = Host::open_replay(&tape).unwrap();
         let replayed = resolve_selector(&host, lab.name()).unwrap();
         assert_eq!((replayed.inode, replayed.handle.is_none()), (chosen.inode, true));
         let names = NetnsNames::read(&host, &[]).unwrap();

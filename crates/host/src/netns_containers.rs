@@ -56,7 +56,7 @@ fn look(host: &Host, wanted: &str) -> Result<Option<FoundContainers>, SysError> 
     let mut found = FoundContainers { namespaces: Vec::new(), missing: search.missing() };
     for (id, (started, pid)) in oldest {
         let netns = match NetNs::open_pid(pid) {
-            Err(error) if error.errno.is_gone() => return Ok(None),
+            Err(error) if error.errno.is_missing_object() => return Ok(None),
             opened => opened?,
         };
         // It is still the same process, so it was in this namespace.
@@ -65,7 +65,7 @@ fn look(host: &Host, wanted: &str) -> Result<Option<FoundContainers>, SysError> 
             return Ok(None);
         }
         if found.namespaces.iter().all(|(other, _)| other.inode() != netns.inode()) {
-            let id = sys::escaped(id.get(..ID_SHOWN).unwrap_or(&id));
+            let id = sys::escape_bytes(id.get(..ID_SHOWN).unwrap_or(&id));
             found.namespaces.push((netns, format!("pid:{pid} ({id})").into()));
         }
     }

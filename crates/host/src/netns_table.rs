@@ -35,7 +35,7 @@ impl<'h> NetnsSource<'h> {
 
     fn read<T: NetnsTable>(&self, each: &mut Each<'_, T>) -> Result<Accounting, SourceError> {
         let mut many = MergedStats::default();
-        many.stats.used(T::BACKEND);
+        many.stats.add_backend(T::BACKEND);
         // A recording identifies the entry into a namespace by its reader.
         let purpose = format!(" {}", T::NAME);
         let not_entered = visit_each(self.host, &self.targets, &purpose, &mut |target| match T::read_netns(
@@ -47,7 +47,7 @@ impl<'h> NetnsSource<'h> {
             Next::Stop => ControlFlow::Break(()),
             Next::More => ControlFlow::Continue(()),
         });
-        many.gone(not_entered.gone);
+        many.add_vanished(not_entered.gone);
         not_entered.unreadable.into_iter().for_each(|why| many.not_entered(why.error.errno.is_denied(), why));
         many.finish()
     }
@@ -66,8 +66,8 @@ pub(crate) fn add_dump<T: NetnsTable>(many: &mut MergedStats, mut rows: RowStats
     }
     many.stats.add(&rows.close());
     match end {
-        Ok(_) => many.succeeded(),
-        Err(error) => many.failed(source_error(T::NAME, error)),
+        Ok(_) => many.add_success(),
+        Err(error) => many.add_failure(source_error(T::NAME, error)),
     }
 }
 

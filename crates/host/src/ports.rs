@@ -127,7 +127,7 @@ mod tests {
         assert_eq!(ports, LocalPorts { first: 2000, last: 2999, reserved: vec![(2100, 2199), (2500, 2500)] });
         let ours = LocalPorts::read(&Host::live(), 0, None).unwrap();
         assert_ne!(ours, ports);
-        let within = lab.inside(|| LocalPorts::read(&Host::live(), 0, None).unwrap());
+        let within = lab.run_inside(|| LocalPorts::read(&Host::live(), 0, None).unwrap());
         assert_eq!(within, ports);
     }
 

@@ -194,7 +194,7 @@ impl Processes {
     pub fn read_one(host: &Host, pid: u32, parts: ProcessParts) -> Result<Processes, HostError> {
         let key = format!("{STREAM}/{pid}");
         // Recordings of 1.x have all processes under one key.
-        let key = if host.holds(&key) { &key } else { STREAM };
+        let key = if host.contains(&key) { &key } else { STREAM };
         Processes::read_from(host, key, &[pid], parts, u64::MAX)
     }
 
@@ -402,7 +402,7 @@ impl WalkOutput {
     fn put_cmdline(&mut self, pid: u32, read: CmdlineRead) {
         match read {
             CmdlineRead::Text(text) => self.put(pid, ProcessPart::Cmdline, &text),
-            CmdlineRead::Refused(errno) if errno.is_gone() => {}
+            CmdlineRead::Refused(errno) if errno.is_missing_object() => {}
             CmdlineRead::Refused(errno) => self.count(errno),
             CmdlineRead::Stuck => self.stuck += 1,
         }
@@ -445,7 +445,7 @@ impl<'p> ProcessWalk<'p> {
         put_u64(&mut self.digits, pid.into());
         match fs::open_dir_at(&self.proc, self.path.set(&[&self.digits])) {
             Ok(dir) => self.look_into(pid, dir),
-            Err(errno) if errno.is_gone() => {}
+            Err(errno) if errno.is_missing_object() => {}
             Err(errno) => self.out.count(errno),
         }
     }
@@ -469,7 +469,7 @@ impl<'p> ProcessWalk<'p> {
                 Ok(()) => self.out.put(pid, part, &self.text),
                 // Without a policy the file is unreadable or missing.
                 Err(Errno::INVAL | Errno::NOENT) if part == ProcessPart::Context => {}
-                Err(errno) if errno.is_gone() => return,
+                Err(errno) if errno.is_missing_object() => return,
                 Err(errno) => self.out.count(errno),
             }
         }
@@ -478,7 +478,7 @@ impl<'p> ProcessWalk<'p> {
                 let request = CmdlineRequest { process: (pid, started), digits: (*self.digits).into(), dir, file };
                 self.reader.request(request, &mut |pid, read| self.out.put_cmdline(pid, read));
             }
-            Some(Err(errno)) if !errno.is_gone() => self.out.count(errno),
+            Some(Err(errno)) if !errno.is_missing_object() => self.out.count(errno),
             _ => {}
         }
     }
@@ -584,7 +584,7 @@ mod tests {
         let host = Host::live().recording(&tape).unwrap();
         let live = Processes::read(&host, &[pid, u32::MAX], ALL, sys::clock::boottime_ns()).unwrap();
         host.finish().unwrap();
-        let replayed = Processes::read(&Host::replaying(&tape).unwrap(), &[], ALL, u64::MAX).unwrap();
+        let replayed = Processes::read(&Host::open_replay(&tape).unwrap(), &[], ALL, u64::MAX).unwrap();
         let expected = std::env::args_os().map(|word| word.into_string().unwrap()).collect::<Vec<_>>().join(" ");
         for processes in [live, replayed] {
             let cmdline = processes.cmdlines().value(Key::Id(pid.into()));
@@ -619,7 +619,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_refuses_is_told() {
+    fn an_unreadable_file_is_reported() {
         use sys::fault::{Fault, arm, disarm_all};
         // openat of /proc, the process, its start time, then the command line.
         arm("openat", 3, 1, Fault::Fails(Errno::ACCES));

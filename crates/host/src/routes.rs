@@ -5,7 +5,7 @@
 //! work. For IPv6 that is impossible: messages contain neither `Ref` nor the kernel's "no route" rows.
 use std::ops::ControlFlow;
 
-use netlink::{Answer, Attr, AttrError, Attrs, DumpEnd, Query, Request, prefix};
+use netlink::{AnswerMessage, Attr, AttrError, Attrs, DumpEnd, Query, Request, prefix};
 use record::Addr;
 use record::rows::{ProcRoute, Route, rtf};
 use sys::{Host, NetNs, SysError};
@@ -69,7 +69,7 @@ struct Decoded<'b> {
 }
 
 /// The route of `family` in a message; `None` for other messages, and for cached exceptions, which are not routes.
-fn decode<'b>(part: &Answer<'b>, family: u8) -> Result<Option<Decoded<'b>>, AttrError> {
+fn decode<'b>(part: &AnswerMessage<'b>, family: u8) -> Result<Option<Decoded<'b>>, AttrError> {
     let head = part.payload.get(..RTMSG).unwrap_or_default();
     let &[of, dst_len, src_len, _, table, protocol, scope, kind, ref flags @ ..] = head else { return Ok(None) };
     let flags = prefix::u32_at(flags, 0).unwrap_or(0);
@@ -164,10 +164,10 @@ fn dump(
     netns: u64,
     inside: Option<&NetNs>,
     family: u8,
-    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&AnswerMessage<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, HostError> {
     let mut request = Request::dump(RTM_GETROUTE);
-    request.body(&[family, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
+    request.append(&[family, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let key = format!("{} routes@{netns}", if family == AF_INET { "ipv4" } else { "ipv6" });
     let ask = Query { what: "routes", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: inside };
     Ok(netlink::dump(host, &ask, each)?)
@@ -253,7 +253,7 @@ fn route6(line: &[u8]) -> Option<ProcRoute<'_>> {
 
 /// Decodes any bytes as messages and lines about routes. For the fuzzer: it must neither panic nor loop forever.
 pub fn fuzz_routes(data: &[u8]) {
-    let part = Answer { kind: RTM_NEWROUTE, flags: 0, payload: data, block: 0 };
+    let part = AnswerMessage { kind: RTM_NEWROUTE, flags: 0, payload: data, block: 0 };
     for family in [AF_INET, AF_INET6] {
         let Ok(Some(decoded)) = decode(&part, family) else { continue };
         let (dst, prefix_len) = decoded.route.dst;

@@ -48,7 +48,7 @@ impl<T: Table> Source<T> for Asked<'_, T> {
         };
         scan_through(inner, move |inner, cache, each| {
             if self.host.mode() == Mode::Recording {
-                self.host.note_asked(T::NAME, &mut held.iter().copied());
+                self.host.note_requested(T::NAME, &mut held.iter().copied());
             }
             let mut stats = inner.run_with(cache, each)?;
             if !missing.is_empty() {
@@ -81,7 +81,7 @@ pub fn of_sockets(interface: &str, demanded: u64) -> u64 {
 /// The requested fields that the recorded run did not request.
 fn missing<T: Table>(host: &Host, demand: &Demand<T>) -> Vec<&'static str> {
     let names = demand.fields.iter().filter_map(|&at| T::FIELDS.get(at)).map(|field| field.name);
-    names.filter(|name| host.was_asked(T::NAME, name) == Some(false)).collect()
+    names.filter(|name| host.was_requested(T::NAME, name) == Some(false)).collect()
 }
 
 fn not_asked(table: &str, missing: &[&str]) -> String {
@@ -106,13 +106,13 @@ pub fn lookups<T: Table>(
 ) -> Vec<LookupId> {
     // Measurements are not recorded; the measuring code reports that.
     let is_measured = |id: &LookupId| *id == LookupId::PacketDelays;
-    host.note_asked(LOOKUPS, &mut wanted.iter().filter(|id| !is_measured(id)).map(|id| name(*id)));
+    host.note_requested(LOOKUPS, &mut wanted.iter().filter(|id| !is_measured(id)).map(|id| name(*id)));
     let (held, lacking): (Vec<_>, Vec<_>) =
-        wanted.into_iter().partition(|id| is_measured(id) || host.was_asked(LOOKUPS, name(*id)) != Some(false));
+        wanted.into_iter().partition(|id| is_measured(id) || host.was_requested(LOOKUPS, name(*id)) != Some(false));
     let fields = demand.fields.iter().filter_map(|&at| T::FIELDS.get(at));
     let fields = fields.filter(|field| lacking.iter().any(|id| field.needs_lookup(*id))).map(|field| field.name);
     // If the recording of the table itself lacks the field, that is reported with the table.
-    let missing: Vec<&str> = fields.filter(|name| host.was_asked(T::NAME, name) != Some(false)).collect();
+    let missing: Vec<&str> = fields.filter(|name| host.was_requested(T::NAME, name) != Some(false)).collect();
     if !lacking.is_empty() {
         stats.unanswered = true;
     }
@@ -128,19 +128,19 @@ pub fn lookups<T: Table>(
 
 /// Tells a recording that a lookup is read for rows that may need it.
 pub fn note(host: &Host, id: LookupId) {
-    host.note_asked(LOOKUPS, &mut std::iter::once(name(id)));
+    host.note_requested(LOOKUPS, &mut std::iter::once(name(id)));
 }
 
 /// True unless a recording is replayed that does not say that it holds this lookup.
 pub fn holds(host: &Host, id: LookupId) -> bool {
-    !host.is_replay() || host.was_asked(LOOKUPS, name(id)) == Some(true)
+    !host.is_replay() || host.was_requested(LOOKUPS, name(id)) == Some(true)
 }
 
 /// Notes in a recording that host names are requested. In a replay of a recording without them, adds that to `stats`.
 pub fn host_names(host: &Host, stats: &mut Accounting) {
     let word = name(LookupId::Hosts);
-    host.note_asked(LOOKUPS, &mut std::iter::once(word));
-    if host.was_asked(LOOKUPS, word) == Some(false) {
+    host.note_requested(LOOKUPS, &mut std::iter::once(word));
+    if host.was_requested(LOOKUPS, word) == Some(false) {
         stats.unanswered = true;
         stats.add_reason(0, "the recording holds no names of hosts (`--resolve` with `--record FILE` records them)");
     }
@@ -194,7 +194,7 @@ mod tests {
         let host = Host::live().recording(&file).unwrap();
         Asked::new(&By(interface), &host, of_sockets).run(&demand(first), &mut |_| Next::More).unwrap();
         host.finish().unwrap();
-        let host = Host::replaying(&file).unwrap();
+        let host = Host::open_replay(&file).unwrap();
         let stats = Asked::new(&By(interface), &host, of_sockets).run(&demand(then), &mut |_| Next::More).unwrap();
         assert_eq!(stats.is_partial(), !stats.why.is_empty());
         stats.why.first().map(|why| why.text.to_string())
@@ -225,7 +225,7 @@ mod tests {
         let wanted = vec![LookupId::Owners, LookupId::Cmdlines];
         assert_eq!(lookups(&host, &demand(&["process"]), vec![LookupId::Owners], &mut stats), [LookupId::Owners]);
         host.finish().unwrap();
-        let host = Host::replaying(&file).unwrap();
+        let host = Host::open_replay(&file).unwrap();
         assert!(!stats.is_partial());
         assert_eq!(lookups(&host, &demand(&["process", "cmdline"]), wanted, &mut stats), [LookupId::Owners]);
         assert!(stats.unanswered && stats.why[0].text.contains("does not hold `cmdline` of sockets"), "{stats:?}");

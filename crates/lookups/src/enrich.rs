@@ -165,7 +165,7 @@ impl<'s> Enrichment<'s> {
             let owners = self.owners.map(|owners| owners.now);
             return Left { owners, netns_names: self.netns, asks_for_many: false };
         };
-        stats.used("owners@checked");
+        stats.add_backend("owners@checked");
         if let Some(error) = end.failed {
             stats.incomplete(1, error.to_string());
         } else if end.is_new {
@@ -208,7 +208,7 @@ impl<'s> Enrichment<'s> {
             (LookupId::Units, part(containers.map(Containers::units))),
         ];
         let read = lookups.into_iter().filter_map(|(id, lookup)| Some((id, lookup?)));
-        read.fold(Lookups::none(), |lookups, (id, lookup)| lookups.with(id, lookup))
+        read.fold(Lookups::empty(), |lookups, (id, lookup)| lookups.with_lookup(id, lookup))
     }
 }
 
@@ -288,7 +288,7 @@ pub fn read_owners(session: &Session, stats: &mut Accounting) -> Option<Owners> 
 /// Reports which interface the owners were read from, and which owners are missing.
 fn report_owners(owners: &Owners, stats: &mut Accounting) {
     let report = owners.report();
-    stats.used(report.via());
+    stats.add_backend(report.via());
     if report.is_partial() {
         report.lines().into_iter().for_each(|line| stats.incomplete(1, line));
     }

@@ -85,7 +85,7 @@ impl RenewedLookups for FollowedLookups<'_> {
         self.refreshing.forget_namespaces(others);
         self.processes.renew();
         self.places.renew();
-        let base = self.ifaces.as_ref().map_or(self.base, |ifaces| self.base.with(LookupId::Ifaces, ifaces));
+        let base = self.ifaces.as_ref().map_or(self.base, |ifaces| self.base.with_lookup(LookupId::Ifaces, ifaces));
         let refreshing = self.refreshing.over(base);
         let (columns, places) = (self.processes.columns(), self.places.columns(refreshing));
         then(&process_cache::over(process_cache::over(refreshing, &columns), &places));

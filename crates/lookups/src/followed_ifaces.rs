@@ -115,14 +115,14 @@ impl<'s> FollowedIfaces<'s> {
         let mut netns = self.netns.borrow_mut();
         let is_live = !self.session.host().is_replay();
         let has_changed = |one: &mut FollowedNetns| match &mut one.events {
-            Some(events) => std::mem::take(&mut one.is_stale) | events.have_come(),
+            Some(events) => std::mem::take(&mut one.is_stale) | events.have_arrived(),
             None => is_live && now_ns.saturating_sub(one.read_ns) >= COMMON_NS,
         };
         let changed: Vec<u64> = netns.iter_mut().filter_map(|(id, one)| has_changed(one).then_some(*id)).collect();
         drop(netns);
         for netns_id in changed {
             // A reading that the share does not allow is made later.
-            if self.share.allows(now_ns) {
+            if self.share.may_start(now_ns) {
                 self.read(netns_id, now_ns);
                 self.share.charge(clock::monotonic_ns().saturating_sub(now_ns));
             } else if let Some(one) = self.netns.borrow_mut().get_mut(&netns_id) {
@@ -171,7 +171,7 @@ impl<'s> FollowedIfaces<'s> {
             return self.push(key, Some(text), now_ns);
         }
         let is_due = read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= UNKNOWN_NS);
-        if index == 0 || !is_due || !self.share.allows(now_ns) {
+        if index == 0 || !is_due || !self.share.may_start(now_ns) {
             return Value::Null;
         }
         match netns_id {

@@ -23,7 +23,7 @@ fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterReading, stats
     match conntrack::stats::read(host, netns_id, 0, None) {
         Ok(found) => {
             if let Some(via) = found.via {
-                stats.used(via.name());
+                stats.add_backend(via.name());
             }
             if let Some(why) = &found.without {
                 stats.incomplete(1, format!("conntrack counters are not available: {why}"));
@@ -32,7 +32,7 @@ fn add_conntrack(host: &Host, netns_id: u64, reading: &mut CounterReading, stats
         }
         Err(StatsError::Absent) => {}
         Err(StatsError::Unreadable(error)) if error.errno == Errno::NOT_RECORDED => {
-            stats.unanswered("the recording does not hold the counters of connection tracking");
+            stats.add_unanswered("the recording does not hold the counters of connection tracking");
         }
         Err(error) => stats.incomplete(1, format!("conntrack counters are not available: {error}")),
     }

@@ -4,12 +4,12 @@
 use crate::session::Session;
 use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES};
 use host::{Namespaces, NetnsOwners, NetnsSearch};
-use nflog::{FindOtherNetns, GroupTaken};
+use nflog::{FindOtherNetns, GroupReader};
 use record::SourceError;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::PoisonError;
-use sys::{Host, Modules, Presence, escaped};
+use sys::{Host, Modules, Presence, escape_bytes};
 
 /// The groups that rules of the calling thread's namespace log to, each with the place of a rule, if they may be
 /// listed. Takes some microseconds per rule.
@@ -24,7 +24,7 @@ pub fn list_groups() -> BTreeMap<u16, String> {
 fn places_of(rules: &[GroupRule]) -> BTreeMap<u16, String> {
     let mut places = BTreeMap::new();
     for GroupRule { group, family, table, chain, .. } in rules {
-        let place = || format!("{family} {} {}", escaped(table.as_bytes()), escaped(chain.as_bytes()));
+        let place = || format!("{family} {} {}", escape_bytes(table.as_bytes()), escape_bytes(chain.as_bytes()));
         places.entry(*group).or_insert_with(place);
     }
     places
@@ -32,16 +32,16 @@ fn places_of(rules: &[GroupRule]) -> BTreeMap<u16, String> {
 
 /// Adds the process that has bound the group to the error, if that is the cause and it is visible.
 pub fn name_holder(session: &Session, error: SourceError) -> SourceError {
-    let Some(taken) = error.cause.downcast_ref::<GroupTaken>() else { return error };
+    let Some(taken) = error.cause.downcast_ref::<GroupReader>() else { return error };
     SourceError { cause: describe_holder(session, taken).into(), ..error }
 }
 
 /// Makes a message on the process that has bound a group, and what to do about it.
-pub fn describe_holder(session: &Session, taken: &GroupTaken) -> String {
+pub fn describe_holder(session: &Session, taken: &GroupReader) -> String {
     let owners = taken.inode.and_then(|inode| Some((inode, session.owners().read(session.host()).ok()?)));
     let holder = owners.as_ref().and_then(|(inode, owners)| owners.of(*inode).first());
     let who = match holder {
-        Some(holder) => format!(": {}[{}]; ", escaped(holder.process.as_bytes()), holder.pid),
+        Some(holder) => format!(": {}[{}]; ", escape_bytes(holder.process.as_bytes()), holder.pid),
         None => ": log to another group as well, or ".to_owned(),
     };
     let end = if holder.is_some() { "log to another group as well, or end it" } else { "end that program" };

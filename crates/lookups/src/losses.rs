@@ -130,7 +130,7 @@ impl OpenLosses {
         };
         let fields: Vec<usize> = OF_SOCKETS.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
         let demand =
-            Demand::new(&fields, engine::filter::conjuncts(Schema::of::<Sockets>(), which).unwrap_or_default());
+            Demand::new(&fields, engine::filter::conjuncts(Schema::from_table::<Sockets>(), which).unwrap_or_default());
         pillars::with_sockets(session, None, &|_| true, |sockets| {
             sockets.run(&demand, &mut |socket| {
                 losses.add_socket(socket, before);
@@ -173,7 +173,7 @@ impl<'a> OtherLosses<'a> {
     }
 
     fn note_missing_packets(&self, stats: &mut Accounting) {
-        stats.used(DropsVia::Counters.name());
+        stats.add_backend(DropsVia::Counters.name());
         let why = self.open.why.borrow();
         stats.incomplete(0, why.as_ref().map_or_else(|| ALONE.to_owned(), |why| format!("{ALONE} ({why})")));
     }

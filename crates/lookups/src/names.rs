@@ -26,13 +26,13 @@ impl<'h> DnsNames<'h> {
 }
 
 impl Names for DnsNames<'_> {
-    fn ask(&mut self, addr: Addr) {
+    fn request(&mut self, addr: Addr) {
         if let Some(resolver) = self.resolver {
             resolver.want(addr);
         }
     }
 
-    fn settle(&mut self) {
+    fn wait_for_answers(&mut self) {
         let Some(resolver) = self.resolver else { return };
         if !self.host.is_replay() {
             resolver.wait_until(Instant::now() + self.patience);

@@ -51,8 +51,8 @@ impl MeasuredDelays {
 
 /// The cookies of the session's packet sockets. Errors of reading them are reported when their rows are shown.
 fn cookies(session: &Session) -> Result<Vec<u64>, String> {
-    let filter =
-        engine::filter::conjuncts(Schema::of::<Sockets>(), "proto = packet").map_err(|error| error.to_string())?;
+    let filter = engine::filter::conjuncts(Schema::from_table::<Sockets>(), "proto = packet")
+        .map_err(|error| error.to_string())?;
     let cookie = Sockets::FIELDS.iter().position(|field| field.name == "cookie");
     let demand = Demand::<Sockets>::new(cookie.as_slice(), filter);
     pillars::with_sockets(session, None, &|_| true, |source| {
@@ -88,7 +88,7 @@ mod bpf_delays {
         let mut put = |cookie, delay: PacketDelay| {
             all.insert(cookie, [Some(delay.wakeups), delay.median_ns.map(us), delay.longest_ns.map(us)]);
         };
-        delays.each(&mut put).map_err(says)?;
+        delays.for_each(&mut put).map_err(says)?;
         Ok(all)
     }
 }

@@ -77,7 +77,7 @@ impl<'s> ProcessCache<'s, Processes> {
 
     /// The columns from this cache.
     pub(crate) fn columns(&self) -> [(LookupId, Column<'_, Processes>); 2] {
-        let column = |part| Column { of: self, part, id: LookupId::Cmdlines, below: Lookups::none() };
+        let column = |part| Column { of: self, part, id: LookupId::Cmdlines, below: Lookups::empty() };
         [
             (LookupId::Cmdlines, column(|process| process.cmdlines())),
             (LookupId::ContainerPids, column(|process| process.container_pids())),
@@ -238,8 +238,8 @@ impl<F> Lookup for Column<'_, F> {
 
 /// Returns `base` with `columns` in place of the lookups that it already has.
 pub(crate) fn over<'l, F>(base: Lookups<'l>, columns: &'l [(LookupId, Column<'l, F>)]) -> Lookups<'l> {
-    let had = columns.iter().filter(|(id, _)| base.has(*id));
-    had.fold(base, |lookups, (id, column)| lookups.with(*id, column))
+    let had = columns.iter().filter(|(id, _)| base.contains(*id));
+    had.fold(base, |lookups, (id, column)| lookups.with_lookup(*id, column))
 }
 
 #[cfg(test)]
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_10_one_that_nobody_has_waited_for_is_counted() {
+    fn issue_10_a_lookup_without_a_waiting_row_is_counted() {
         let host = Host::live();
         let process_cache = ProcessCache::processes(&host, parts());
         let mut child = Command::new("true").spawn().unwrap();
@@ -385,10 +385,10 @@ mod tests {
         }
         let host = Host::live();
         let process_cache = ProcessCache::by(&host, |_| -> Containers { unreachable!() });
-        let below = Lookups::none().with(LookupId::Units, &Group);
+        let below = Lookups::empty().with_lookup(LookupId::Units, &Group);
         let columns = process_cache.columns(below);
         let lookups = over(below, &columns);
         assert_eq!(lookups.value(LookupId::Units, Key::Pair(5, 0)), Value::U64(5));
-        assert!(!lookups.has(LookupId::Pods), "nobody asked for them");
+        assert!(!lookups.contains(LookupId::Pods), "nobody asked for them");
     }
 }

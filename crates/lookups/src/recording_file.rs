@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
-use sys::{Header, Host, TapeError, escaped};
+use sys::{Header, Host, TapeError, escape_bytes};
 
 /// The first bytes of a zstd frame (RFC 8878).
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
@@ -21,7 +21,7 @@ const HEADER_MAX: u64 = 256 << 10;
 pub fn replayed(path: &Path) -> Result<Host, TapeError> {
     match unpacked(path, UNPACKED_MAX, false)? {
         Some(file) => Host::replaying_file(file, path),
-        None => Host::replaying(path),
+        None => Host::open_replay(path),
     }
 }
 
@@ -49,7 +49,7 @@ fn unpacked(path: &Path, most: u64, is_head: bool) -> Result<Option<File>, TapeE
     let unpacked = unpack(packed, most + u64::from(!is_head));
     let too_large = || format!("it has more than {most} bytes (decompress it with `zstd -d` and replay the result)");
     let failed =
-        |why: String| TapeError::Packed { path: escaped(path.as_os_str().as_encoded_bytes()), why: why.into() };
+        |why: String| TapeError::Packed { path: escape_bytes(path.as_os_str().as_encoded_bytes()), why: why.into() };
     match unpacked {
         Ok((_, bytes)) if bytes > most => Err(failed(too_large())),
         Ok((file, _)) => Ok(Some(file)),

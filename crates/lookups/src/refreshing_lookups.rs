@@ -121,7 +121,7 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
             return self.keep(key, known);
         }
         let start_ns = (self.now_ns)();
-        if self.names.is_full() || !self.share.allows(start_ns) {
+        if self.names.is_full() || !self.share.may_start(start_ns) {
             self.missing.set(self.missing.get() + u64::from(is_new));
             return Value::Null;
         }
@@ -216,8 +216,8 @@ impl<'s> RefreshingLookups<'s> {
             (LookupId::Cgroups, &self.groups),
         ];
         let places = self.places.iter().map(|(id, place)| (*id, place as &dyn Lookup));
-        let had = all.into_iter().chain(places).filter(|(id, _)| base.has(*id));
-        had.fold(base, |lookups, (id, lookup)| lookups.with(id, lookup))
+        let had = all.into_iter().chain(places).filter(|(id, _)| base.contains(*id));
+        had.fold(base, |lookups, (id, lookup)| lookups.with_lookup(id, lookup))
     }
 
     /// Starts a new batch of rows; nothing borrows from the lookups any more.
@@ -344,7 +344,7 @@ mod tests {
     fn reads_again_for_what_it_does_not_know() {
         let asked = RefCell::new(Vec::new());
         let base = UpTo(1);
-        let lookups = Lookups::none().with(LookupId::Cgroups, &base);
+        let lookups = Lookups::empty().with_lookup(LookupId::Cgroups, &base);
         let mut lookup = RefreshingLookup::new(
             lookups,
             LookupId::Cgroups,
@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn what_was_forgotten_is_read_again() {
         let base = UpTo(9);
-        let lookups = Lookups::none().with(LookupId::Netns, &base);
+        let lookups = Lookups::empty().with_lookup(LookupId::Netns, &base);
         let mut lookup = RefreshingLookup::new(lookups, LookupId::Netns, NAMELESS_NS, |_, _| true, |_| Some(UpTo(1)));
         assert_eq!((lookup.value(Key::Id(1)), lookup.value(Key::Id(2))), (NAME, NAME));
         lookup.forget([1, 2].map(Key::Id).into_iter());
@@ -383,7 +383,7 @@ mod tests {
         thread_local!(static NOW_NS: Cell<u64> = const { Cell::new(5) });
         let asked = Cell::new(0u64);
         let mut lookup = RefreshingLookup::new(
-            Lookups::none(),
+            Lookups::empty(),
             LookupId::Cgroups,
             u64::MAX,
             |_, _| true,
@@ -418,19 +418,19 @@ mod tests {
     #[test]
     fn issue_10_what_is_gone_before_it_is_read_is_counted() {
         let met = |reading: &UpTo, key| !reading.value(key).is_null();
-        let lookup = RefreshingLookup::new(Lookups::none(), LookupId::Cgroups, u64::MAX, met, |_| Some(UpTo(3)));
+        let lookup = RefreshingLookup::new(Lookups::empty(), LookupId::Cgroups, u64::MAX, met, |_| Some(UpTo(3)));
         assert_eq!((lookup.value(Key::Id(3)), lookup.gone()), (NAME, 0));
         assert_eq!((lookup.value(Key::Id(4)), lookup.value(Key::Id(4))), (Value::Null, Value::Null));
         assert_eq!((lookup.value(Key::Id(5)), lookup.gone(), lookup.missing()), (Value::Null, 2, 0));
         let unreadable: RefreshingLookup<'_, UpTo> =
-            RefreshingLookup::new(Lookups::none(), LookupId::Cgroups, u64::MAX, met, |_| None);
+            RefreshingLookup::new(Lookups::empty(), LookupId::Cgroups, u64::MAX, met, |_| None);
         assert_eq!((unreadable.value(Key::Id(4)), unreadable.gone()), (Value::Null, 0), "said elsewhere");
     }
 
     #[test]
     fn issue_10_cells_that_stay_empty_cost_the_run_its_completeness() {
         let host = Host::live();
-        let refreshing = RefreshingLookups::new(&host, Lookups::none());
+        let refreshing = RefreshingLookups::new(&host, Lookups::empty());
         let mut stats = Accounting::default();
         refreshing.tell(&mut stats);
         assert!(!stats.incomplete && stats.why.is_empty());

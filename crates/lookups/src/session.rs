@@ -14,8 +14,8 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sys::netns::Inside;
-use sys::{Errno, Host, Interrupt, NetnsTarget, Share, SysError, TapeError, clock};
+use sys::netns::NetnsGuard;
+use sys::{Errno, Host, NetnsTarget, Share, SignalHandlers, SysError, TapeError, clock};
 
 /// The message about namespaces that exist but cannot be entered through any visible process.
 const HIDDEN: &str = "a network namespace was not read: no permission to inspect its processes (needs CAP_SYS_PTRACE)";
@@ -93,7 +93,7 @@ pub struct Session {
     /// The state from which the namespaces were found.
     fingerprint: RefCell<Option<NetnsFingerprint>>,
     /// The signal handlers; the error if they could not be installed.
-    interrupt: Result<Interrupt, SysError>,
+    interrupt: Result<SignalHandlers, SysError>,
     /// The error of a failed wait between rounds, see [`Session::wait_failure`].
     wait_failed: RefCell<Option<SysError>>,
     resolver: Option<Resolver>,
@@ -107,7 +107,7 @@ pub struct Session {
     has_final_namespaces: Cell<bool>,
     backends: OpenBackends,
     run: Arc<RunState>,
-    inside: RefCell<Option<Inside>>,
+    inside: RefCell<Option<NetnsGuard>>,
     /// Called on each turn while the run waits or works.
     each_turn: RefCell<Option<Box<dyn Fn()>>>,
     /// See [`Session::at_each_second`].
@@ -121,7 +121,7 @@ impl Session {
             (Some(file), _) => recording_file::replayed(file).map_err(OpenError::Tape)?,
             (None, Some(file)) => {
                 let recording = match target.size_max {
-                    Some(size_max) => Host::live().recording_everything(file, size_max),
+                    Some(size_max) => Host::live().record_everything(file, size_max),
                     None => Host::live().recording(file),
                 };
                 recording.map_err(OpenError::Tape)?
@@ -153,7 +153,7 @@ impl Session {
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
         // Without the handlers Ctrl-C still ends the run, but abruptly; waiting is impossible, and a wait reports
         // that.
-        let interrupt = Interrupt::install();
+        let interrupt = SignalHandlers::install();
         let all_are_there = !host.is_replay() || Namespaces::are_recorded(&host);
         let all = target.all_netns || (host.is_replay() && all_are_there);
         let (all_netns, fingerprint) = (all.then(RefCell::default), RefCell::default());
@@ -223,7 +223,7 @@ impl Session {
     fn search_namespaces(&self, listed: Option<&[u64]>) -> Result<Namespaces, HostError> {
         let before = self.namespaces().filter(|known| !known.list().is_empty());
         let begun_ns = clock::monotonic_ns();
-        let holders = self.holder_searches.allows(begun_ns) || before.is_none();
+        let holders = self.holder_searches.may_start(begun_ns) || before.is_none();
         let search = NetnsSearch { listed, holders, before: before.as_deref() };
         let found = Namespaces::search(&self.host, &search);
         if holders {
@@ -274,7 +274,7 @@ impl Session {
     /// Targets for entering the namespaces to read: those of `namespaces`, or the session's own.
     pub fn ways<'n>(&self, namespaces: Option<&'n Namespaces>) -> Vec<NetnsTarget<'n>> {
         match namespaces {
-            None => vec![NetnsTarget::here(self.netns_id)],
+            None => vec![NetnsTarget::current(self.netns_id)],
             Some(namespaces) => namespaces.list().iter().map(|namespace| namespace.way(self.netns_id)).collect(),
         }
     }
@@ -359,7 +359,7 @@ impl Session {
     pub fn interrupted(&self) -> bool {
         self.turn();
         sys::signal::end_on_quit();
-        self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.requested().is_some())
+        self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.signal_number().is_some())
     }
 
     /// True if Ctrl-C was pressed to end a part of the run, which then continues.
@@ -403,10 +403,10 @@ impl Session {
             let second_ns = clock::monotonic_ns().saturating_add(SECOND_NS);
             let until_ns = if ticks { second_ns.min(deadline_ns) } else { deadline_ns };
             match interrupt.wait_until(until_ns) {
-                Ok(sys::signal::Woke::Deadline) if until_ns == deadline_ns => return true,
-                Ok(sys::signal::Woke::Deadline) => {}
-                Ok(sys::signal::Woke::Resized) => self.turn(),
-                Ok(sys::signal::Woke::Interrupted) => return false,
+                Ok(sys::signal::WakeReason::Deadline) if until_ns == deadline_ns => return true,
+                Ok(sys::signal::WakeReason::Deadline) => {}
+                Ok(sys::signal::WakeReason::Resized) => self.turn(),
+                Ok(sys::signal::WakeReason::Interrupted) => return false,
                 Err(error) => return self.cannot_wait(error),
             }
         }

@@ -4,7 +4,7 @@ use std::fmt;
 use crate::prefix;
 
 /// `struct nlattr` (include/uapi/linux/netlink.h): len u16 (including this head), type u16.
-const HEAD: usize = 4;
+const HEADER_BYTES: usize = 4;
 
 /// `NLA_TYPE_MASK`: the two upper bits mean "nested" and "network byte order" and are not part of the kind.
 const KIND_MASK: u16 = 0x3fff;
@@ -47,7 +47,7 @@ macro_rules! readers {
         $(#[$doc])*
         #[inline]
         pub fn $name(&self) -> Result<$number, AttrError> {
-            prefix::$at(self.payload, 0).ok_or(self.short(size_of::<$number>()))
+            prefix::$at(self.payload, 0).ok_or(self.short_error(size_of::<$number>()))
         }
     )*};
 }
@@ -75,13 +75,13 @@ impl<'m> Attr<'m> {
     /// The payload's first `N` bytes.
     #[inline]
     pub fn array<const N: usize>(&self) -> Result<[u8; N], AttrError> {
-        prefix::array_at(self.payload, 0).ok_or(self.short(N))
+        prefix::array_at(self.payload, 0).ok_or(self.short_error(N))
     }
 
     /// A reference to the payload's first `N` bytes, which avoids copying long ones.
     #[inline]
     pub fn chunk<const N: usize>(&self) -> Result<&'m [u8; N], AttrError> {
-        self.payload.first_chunk().ok_or(self.short(N))
+        self.payload.first_chunk().ok_or(self.short_error(N))
     }
 
     /// The payload up to its first NUL: a C string in any encoding.
@@ -110,7 +110,7 @@ impl<'m> Attr<'m> {
         Attrs::new(self.payload)
     }
 
-    fn short(&self, claims: usize) -> AttrError {
+    fn short_error(&self, claims: usize) -> AttrError {
         AttrError { attr: self.kind, claims, has: self.payload.len() }
     }
 }
@@ -129,7 +129,7 @@ impl<'m> Attrs<'m> {
         Attrs { rest: bytes }
     }
 
-    fn broken(&mut self, attr: u16, claims: usize) -> Option<Result<Attr<'m>, AttrError>> {
+    fn end_with_error(&mut self, attr: u16, claims: usize) -> Option<Result<Attr<'m>, AttrError>> {
         let has = self.rest.len();
         self.rest = &[];
         Some(Err(AttrError { attr, claims, has }))
@@ -144,14 +144,14 @@ impl<'m> Iterator for Attrs<'m> {
         if self.rest.is_empty() {
             return None;
         }
-        let Some(([l0, l1, k0, k1], _)) = self.rest.split_first_chunk::<HEAD>() else {
-            return self.broken(0, HEAD);
+        let Some(([l0, l1, k0, k1], _)) = self.rest.split_first_chunk::<HEADER_BYTES>() else {
+            return self.end_with_error(0, HEADER_BYTES);
         };
         let length = usize::from(u16::from_ne_bytes([*l0, *l1]));
         let kind = u16::from_ne_bytes([*k0, *k1]) & KIND_MASK;
         // A length below the size of the head would make no progress.
-        let Some(payload) = self.rest.get(HEAD..length) else {
-            return self.broken(kind, length);
+        let Some(payload) = self.rest.get(HEADER_BYTES..length) else {
+            return self.end_with_error(kind, length);
         };
         // The last one's padding may be missing.
         self.rest = self.rest.get(aligned(length)..).unwrap_or_default();

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use sys::{Blocks, Host, NetlinkSocket, SysError, netns};
 
 use crate::blocks::SocketBlocks;
-use crate::dump::{Answer, DumpEnd, Query, read};
+use crate::dump::{AnswerMessage, DumpEnd, Query, read};
 use crate::error::DumpError;
 use crate::message::Messages;
 
@@ -29,9 +29,9 @@ impl Conversation {
         &mut self,
         host: &Host,
         ask: &Query<'_>,
-        each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
+        each: impl FnMut(&AnswerMessage<'_>) -> ControlFlow<()>,
     ) -> Result<DumpEnd, DumpError> {
-        let outcome = read(host, ask, |request| Ok(Box::new(self.say(ask, request)?)), each);
+        let outcome = read(host, ask, |request| Ok(Box::new(self.run_query(ask, request)?)), each);
         let whole = match &outcome {
             Ok(end) => !end.stopped,
             Err(error) => matches!(error, DumpError::Refused { .. }),
@@ -43,26 +43,26 @@ impl Conversation {
         outcome
     }
 
-    fn say(&mut self, ask: &Query<'_>, request: &[u8]) -> Result<Turn<'_>, SysError> {
+    fn run_query(&mut self, ask: &Query<'_>, request: &[u8]) -> Result<Exchange<'_>, SysError> {
         let socket = match self.socket.take() {
             Some(socket) => socket,
-            None => netns::within(ask.netns, || NetlinkSocket::open(ask.protocol))??,
+            None => netns::run_within(ask.netns, || NetlinkSocket::open(ask.protocol))??,
         };
         socket.send(request)?;
         self.buffer.clear();
         self.buffer.reserve(SocketBlocks::BUFFER);
-        Ok(Turn { socket: self.socket.insert(socket), buffer: &mut self.buffer })
+        Ok(Exchange { socket: self.socket.insert(socket), buffer: &mut self.buffer })
     }
 }
 
 /// The answer to the latest request.
-struct Turn<'c> {
+struct Exchange<'c> {
     socket: &'c NetlinkSocket,
     /// The last block handed out.
     buffer: &'c mut Vec<u8>,
 }
 
-impl Blocks for Turn<'_> {
+impl Blocks for Exchange<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         if Messages::new(self.buffer).any(|message| message.is_ok_and(|message| message.is_end())) {
             return Ok(None);
@@ -80,8 +80,8 @@ mod tests {
 
     /// RTM_GETLINK for `lo` (index 1), and for an interface that cannot exist.
     fn link(index: i32) -> Request {
-        let mut request = Request::one(18);
-        request.body(&[&[0u8; 4][..], &index.to_ne_bytes(), &[0; 8]].concat());
+        let mut request = Request::for_one(18);
+        request.append(&[&[0u8; 4][..], &index.to_ne_bytes(), &[0; 8]].concat());
         request
     }
 

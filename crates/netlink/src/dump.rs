@@ -39,7 +39,7 @@ use crate::blocks::SocketBlocks;
 use crate::error::DumpError;
 use crate::extack::Explanation;
 use crate::message::{
-    HEAD, Message, MessageError, Messages, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN,
+    HEADER_BYTES, Message, MessageError, Messages, NLM_F_DUMP_INTR, NLMSG_DONE, NLMSG_ERROR, NLMSG_NOOP, NLMSG_OVERRUN,
 };
 use crate::prefix;
 use crate::request::{Request, SEQ};
@@ -67,7 +67,7 @@ pub struct Query<'r> {
 
 /// One message of the answer; borrows the receive buffer.
 #[derive(Debug, Clone, Copy)]
-pub struct Answer<'b> {
+pub struct AnswerMessage<'b> {
     /// Message type, as the family defines it.
     pub kind: u16,
     /// `NLM_F_…`.
@@ -105,7 +105,7 @@ pub struct DumpEnd {
 pub fn dump(
     host: &Host,
     ask: &Query<'_>,
-    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&AnswerMessage<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     read(host, ask, |request| open(ask, request), each)
 }
@@ -116,7 +116,7 @@ pub(crate) fn read<'a>(
     host: &'a Host,
     ask: &Query<'_>,
     live: impl FnOnce(&[u8]) -> Result<Box<dyn Blocks + 'a>, SysError>,
-    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&AnswerMessage<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     let request = ask.request.bytes().map_err(|(attr, bytes)| DumpError::TooLong { what: ask.what, attr, bytes })?;
     // Live, this opens a socket and sends the request; recording does the same and copies the answer to the tape; a
@@ -130,12 +130,12 @@ pub(crate) fn read<'a>(
     reading.run(&mut *blocks)
 }
 
-/// Requests one object, with a request built by [`Request::one`]: `each` gets its messages, and the acknowledgement
+/// Requests one object, with a request built by [`Request::for_one`]: `each` gets its messages, and the acknowledgement
 /// ends the answer.
 pub fn exchange(
     host: &Host,
     ask: &Query<'_>,
-    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&AnswerMessage<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     // Uses the same state machine. Requests other than dumps end with an acknowledgement instead of NLMSG_DONE; see
     // `special`.
@@ -145,7 +145,7 @@ pub fn exchange(
 // A socket belongs for its whole life to the namespace in which it was opened, so we are inside for only three system
 // calls and read from outside.
 fn open<'a>(ask: &Query<'_>, request: &[u8]) -> Result<Box<dyn Blocks + 'a>, SysError> {
-    Ok(Box::new(netns::within(ask.netns, || SocketBlocks::open(ask.protocol, request))??))
+    Ok(Box::new(netns::run_within(ask.netns, || SocketBlocks::open(ask.protocol, request))??))
 }
 
 /// Maximum number of consecutive receive buffers without a message of the answer; one more ends the dump with EIO. The
@@ -164,13 +164,13 @@ const BLOCKS_AFTER_INTERRUPT: u32 = 4096;
 
 /// Ends an endless answer.
 #[derive(Debug, Default)]
-struct Endless {
+struct EndlessAnswer {
     messages: u64,
     empty: u32,
     after_interrupt: u32,
 }
 
-impl Endless {
+impl EndlessAnswer {
     /// Called after each receive buffer: EIO if too many contained no rows, EINTR if the user requested the end.
     fn block(&mut self, messages: u64, interrupted: bool) -> Result<(), Errno> {
         self.empty = if messages == self.messages { self.empty + 1 } else { 0 };
@@ -200,11 +200,11 @@ enum Step {
     End,
 }
 
-impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
+impl<F: FnMut(&AnswerMessage<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
     // The outer loop: one iteration per receive buffer. The buffer is reused, so a block is borrowed until the next
     // iteration, and so is everything that `each` receives.
     fn run(&mut self, blocks: &mut dyn Blocks) -> Result<DumpEnd, DumpError> {
-        let mut endless = Endless::default();
+        let mut endless = EndlessAnswer::default();
         loop {
             let block = match blocks.next() {
                 Ok(Some(block)) => block,
@@ -236,14 +236,14 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
             self.end.interrupted |= message.flags & NLM_F_DUMP_INTR != 0;
             // Types below 16 belong to netlink itself; the family's types begin above them.
             if message.kind <= NLMSG_OVERRUN {
-                match self.special(&message)? {
+                match self.handle_control_message(&message)? {
                     Step::More => continue,
                     Step::End => return Ok(Step::End),
                 }
             }
             self.end.messages += 1;
             let Message { kind, flags, payload, .. } = message;
-            let part = Answer { kind, flags, payload, block: self.end.blocks };
+            let part = AnswerMessage { kind, flags, payload, block: self.end.blocks };
             if (self.each)(&part).is_break() {
                 // The rest is not inspected, so nothing can be said about it, not even whether it is complete.
                 self.end.stopped = true;
@@ -255,7 +255,7 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
     }
 
     // Netlink's own messages.
-    fn special(&mut self, message: &Message<'_>) -> Result<Step, DumpError> {
+    fn handle_control_message(&mut self, message: &Message<'_>) -> Result<Step, DumpError> {
         // Both NLMSG_DONE and NLMSG_ERROR begin with a number: 0, or a negated errno.
         let code = prefix::i32_at(message.payload, 0);
         match message.kind {
@@ -263,16 +263,17 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
             // The end. A family that failed midway reports it here. Some old ones omit the number or send a
             // meaningless positive one: only a negative one is an error.
             NLMSG_DONE => match code {
-                Some(code) if code < 0 => Err(self.refused(code, message)),
+                Some(code) if code < 0 => Err(self.refusal_error(code, message)),
                 _ => Ok(Step::End),
             },
             NLMSG_ERROR => match code {
                 // An acknowledgement ends a request that is not a dump. A dump continues after it.
                 Some(0) => Ok(if self.is_dump() { Step::More } else { Step::End }),
-                Some(code) => Err(self.refused(code, message)),
-                None => Err(self.malformed(&MessageError { claims: HEAD + 4, has: HEAD + message.payload.len() })),
+                Some(code) => Err(self.refusal_error(code, message)),
+                None => Err(self
+                    .malformed(&MessageError { claims: HEADER_BYTES + 4, has: HEADER_BYTES + message.payload.len() })),
             },
-            NLMSG_OVERRUN => Err(self.overrun()),
+            NLMSG_OVERRUN => Err(self.overrun_error()),
             // 0 is not a valid type.
             _ => {
                 self.end.unexpected += 1;
@@ -282,7 +283,7 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
     }
 
     fn is_dump(&self) -> bool {
-        Request::asks_for_dump(self.request)
+        Request::requests_dump(self.request)
     }
 
     // There are no more blocks, because of an error or (`None`) because the stream ended. In both cases the dump is
@@ -295,13 +296,13 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
                 Errno::RECORDING_BROKEN | Errno::NOT_RECORDED => {
                     DumpError::CutShort { what, messages, errno: error.errno }
                 }
-                Errno::NOBUFS => self.overrun(),
+                Errno::NOBUFS => self.overrun_error(),
                 _ => DumpError::Io(error),
             },
         }
     }
 
-    fn overrun(&self) -> DumpError {
+    fn overrun_error(&self) -> DumpError {
         DumpError::Overrun { what: self.what, messages: self.end.messages }
     }
 
@@ -309,11 +310,11 @@ impl<F: FnMut(&Answer<'_>) -> ControlFlow<()>> DumpReader<'_, F> {
         DumpError::Malformed { what: self.what, attr: None, claims: error.claims, has: error.has }
     }
 
-    fn refused(&self, code: i32, message: &Message<'_>) -> DumpError {
+    fn refusal_error(&self, code: i32, message: &Message<'_>) -> DumpError {
         // Negative by definition. A positive one would be a kernel bug, but its meaning is clear; and i32::MIN has no
         // positive counterpart, hence the saturation.
         let errno = Errno(code.saturating_abs());
-        let Explanation { says, at_attr } = Explanation::of(message, self.request);
+        let Explanation { says, at_attr } = Explanation::read(message, self.request);
         DumpError::Refused { what: self.what, errno, kernel_says: says, at_attr }
     }
 }

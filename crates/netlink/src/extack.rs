@@ -1,7 +1,7 @@
 //! The kernel's explanation of a refusal (extended acknowledgement, kernel 4.12): a sentence, and the attribute of our
 //! request that it is about.
 use crate::attr::{Attrs, aligned};
-use crate::message::{HEAD, Message, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_ERROR};
+use crate::message::{HEADER_BYTES, Message, NLM_F_ACK_TLVS, NLM_F_CAPPED, NLMSG_ERROR};
 use crate::prefix;
 
 // enum nlmsgerr_attrs (include/uapi/linux/netlink.h).
@@ -24,7 +24,7 @@ pub(crate) struct Explanation {
 impl Explanation {
     /// Reads it from an NLMSG_ERROR, or from an NLMSG_DONE with an errno. A malformed explanation is ignored: the
     /// refusal itself is what matters.
-    pub(crate) fn of(message: &Message<'_>, request: &[u8]) -> Explanation {
+    pub(crate) fn read(message: &Message<'_>, request: &[u8]) -> Explanation {
         let mut found = Explanation::default();
         if message.flags & NLM_F_ACK_TLVS == 0 {
             return found;
@@ -34,7 +34,7 @@ impl Explanation {
             match attr.kind {
                 NLMSGERR_ATTR_MSG => {
                     let text = attr.c_str();
-                    found.says = Some(sys::escaped(text.get(..SAYS_MAX).unwrap_or(text)));
+                    found.says = Some(sys::escape_bytes(text.get(..SAYS_MAX).unwrap_or(text)));
                 }
                 NLMSGERR_ATTR_OFFS => found.at_attr = attr.u32().ok().and_then(|at| kind_at(request, at)),
                 NLMSGERR_ATTR_MISS_TYPE => found.at_attr = attr.u32().ok().and_then(|kind| u16::try_from(kind).ok()),
@@ -53,7 +53,7 @@ fn start(message: &Message<'_>) -> usize {
         return ERRNO;
     }
     let request = prefix::u32_at(message.payload, ERRNO).unwrap_or(0) as usize;
-    let repeated = if message.flags & NLM_F_CAPPED != 0 { HEAD } else { request.max(HEAD) };
+    let repeated = if message.flags & NLM_F_CAPPED != 0 { HEADER_BYTES } else { request.max(HEADER_BYTES) };
     // A corrupt length must not overflow here; beyond the message it finds nothing.
     ERRNO + aligned(repeated.min(1 << 20))
 }
@@ -61,6 +61,6 @@ fn start(message: &Message<'_>) -> usize {
 // The offset refers to our request, which we still have: it points to the attribute, which starts with its length.
 fn kind_at(request: &[u8], at: u32) -> Option<u16> {
     let at = at as usize;
-    let is_attr = at > HEAD && at % 4 == 0;
+    let is_attr = at > HEADER_BYTES && at % 4 == 0;
     prefix::u16_at(request, at.checked_add(2)?).filter(|_| is_attr).map(|kind| kind & 0x3fff)
 }

@@ -63,8 +63,8 @@ pub fn attrs_of(message: &[u8], command: u8) -> Option<impl Iterator<Item = Attr
 /// Looks up the family called `name`, in `netns` or the calling thread's namespace; `None` if the kernel does not have
 /// it there. `key` names the request on the tape. The kernel loads the family's module, if it has one.
 pub fn family(host: &Host, name: &str, key: &str, netns: Option<&NetNs>) -> Result<Option<GenericFamily>, DumpError> {
-    let mut request = Request::one(GENL_ID_CTRL);
-    request.body(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).attr(CTRL_ATTR_FAMILY_NAME, &[name.as_bytes(), b"\0"].concat());
+    let mut request = Request::for_one(GENL_ID_CTRL);
+    request.append(&[CTRL_CMD_GETFAMILY, 1, 0, 0]).attr(CTRL_ATTR_FAMILY_NAME, &[name.as_bytes(), b"\0"].concat());
     let what = "a family of generic netlink";
     let ask = Query { what, protocol: PROTOCOL, request: &request, key, note: "", netns };
     let mut found = None;
@@ -81,9 +81,14 @@ pub fn family(host: &Host, name: &str, key: &str, netns: Option<&NetNs>) -> Resu
 
 /// Finds the family as [`family`] does, but in the kernel's list of all families (about 30), so that no module is
 /// loaded.
-pub fn listed(host: &Host, name: &str, key: &str, netns: Option<&NetNs>) -> Result<Option<GenericFamily>, DumpError> {
+pub fn find_in_list(
+    host: &Host,
+    name: &str,
+    key: &str,
+    netns: Option<&NetNs>,
+) -> Result<Option<GenericFamily>, DumpError> {
     let mut request = Request::dump(GENL_ID_CTRL);
-    request.body(&[CTRL_CMD_GETFAMILY, 1, 0, 0]);
+    request.append(&[CTRL_CMD_GETFAMILY, 1, 0, 0]);
     let what = "families of generic netlink";
     let ask = Query { what, protocol: PROTOCOL, request: &request, key, note: "", netns };
     let mut found = None;
@@ -106,7 +111,7 @@ mod tests {
         let ctrl = family(&host, "nlctrl", "ctrl", None).unwrap().unwrap();
         assert_eq!((ctrl.id, &*ctrl.name, &*ctrl.groups), (16, &b"nlctrl"[..], &[(b"notify"[..].into(), 16)][..]));
         assert_eq!(family(&host, "nobody", "nobody", None).unwrap(), None);
-        assert_eq!(listed(&host, "nlctrl", "list", None).unwrap(), Some(ctrl));
-        assert_eq!(listed(&host, "nobody", "list", None).unwrap(), None);
+        assert_eq!(find_in_list(&host, "nlctrl", "list", None).unwrap(), Some(ctrl));
+        assert_eq!(find_in_list(&host, "nobody", "list", None).unwrap(), None);
     }
 }

@@ -23,7 +23,7 @@ pub use attr::{Attr, AttrError, Attrs, fuzz_attrs};
 pub use blocks::SocketBlocks;
 pub use conversation::Conversation;
 pub use decode::DecodeError;
-pub use dump::{Answer, DumpEnd, Query, dump, exchange, fuzz_dump};
+pub use dump::{AnswerMessage, DumpEnd, Query, dump, exchange, fuzz_dump};
 pub use error::{DumpError, is_or_are};
 pub use message::{Message, MessageError, Messages};
 pub use request::Request;

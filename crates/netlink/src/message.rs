@@ -5,7 +5,7 @@ use crate::attr::aligned;
 use crate::prefix;
 
 /// `struct nlmsghdr`: len u32 (including this head), type u16, flags u16, seq u32, pid u32.
-pub(crate) const HEAD: usize = 16;
+pub(crate) const HEADER_BYTES: usize = 16;
 
 // Message types of netlink itself (include/uapi/linux/netlink.h).
 pub(crate) const NLMSG_NOOP: u16 = 1;
@@ -76,7 +76,7 @@ impl<'b> Messages<'b> {
         Messages { rest: buffer }
     }
 
-    fn broken(&mut self, claims: usize) -> Option<Result<Message<'b>, MessageError>> {
+    fn end_with_error(&mut self, claims: usize) -> Option<Result<Message<'b>, MessageError>> {
         let has = self.rest.len();
         self.rest = &[];
         Some(Err(MessageError { claims, has }))
@@ -91,12 +91,12 @@ impl<'b> Iterator for Messages<'b> {
         if self.rest.is_empty() {
             return None;
         }
-        let Some((head, _)) = self.rest.split_first_chunk::<HEAD>() else {
-            return self.broken(HEAD);
+        let Some((head, _)) = self.rest.split_first_chunk::<HEADER_BYTES>() else {
+            return self.end_with_error(HEADER_BYTES);
         };
         let length = prefix::u32_at(head, 0).unwrap_or(0) as usize;
-        let Some(payload) = self.rest.get(HEAD..length) else {
-            return self.broken(length.max(HEAD));
+        let Some(payload) = self.rest.get(HEADER_BYTES..length) else {
+            return self.end_with_error(length.max(HEADER_BYTES));
         };
         // The last one's padding may be missing.
         self.rest = self.rest.get(aligned(length)..).unwrap_or_default();

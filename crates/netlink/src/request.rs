@@ -1,6 +1,6 @@
 //! Builds requests: head, the family's own struct, attributes.
 use crate::attr::aligned;
-use crate::message::{HEAD, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST};
+use crate::message::{HEADER_BYTES, NLM_F_ACK, NLM_F_DUMP, NLM_F_REQUEST};
 
 /// Sequence number of every request. Each request has its own socket, so answers to different requests cannot be mixed
 /// up; a fixed number makes recordings of equal runs equal.
@@ -29,12 +29,12 @@ impl Request {
     }
 
     /// An acknowledged request for one object, for [`crate::exchange`].
-    pub fn one(kind: u16) -> Request {
-        Request::one_with(kind, 0)
+    pub fn for_one(kind: u16) -> Request {
+        Request::for_one_with_flags(kind, 0)
     }
 
     /// An acknowledged request with additional flags (NLM_F_CREATE …).
-    pub fn one_with(kind: u16, flags: u16) -> Request {
+    pub fn for_one_with_flags(kind: u16, flags: u16) -> Request {
         // Always acknowledged: without that, a change would have no answer to wait for.
         Request::with_flags(kind, NLM_F_REQUEST | NLM_F_ACK | flags)
     }
@@ -44,7 +44,7 @@ impl Request {
     pub fn begin_unacknowledged(&mut self, kind: u16, seq: u32) -> &mut Request {
         let mut bytes = std::mem::take(&mut self.bytes);
         bytes.clear();
-        bytes.extend_from_slice(&(HEAD as u32).to_ne_bytes());
+        bytes.extend_from_slice(&(HEADER_BYTES as u32).to_ne_bytes());
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(&NLM_F_REQUEST.to_ne_bytes());
         bytes.extend_from_slice(&seq.to_ne_bytes());
@@ -55,7 +55,7 @@ impl Request {
 
     fn with_flags(kind: u16, flags: u16) -> Request {
         let mut bytes = Vec::with_capacity(128);
-        bytes.extend_from_slice(&(HEAD as u32).to_ne_bytes());
+        bytes.extend_from_slice(&(HEADER_BYTES as u32).to_ne_bytes());
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(&flags.to_ne_bytes());
         bytes.extend_from_slice(&SEQ.to_ne_bytes());
@@ -65,7 +65,7 @@ impl Request {
     }
 
     /// Appends the family's own struct.
-    pub fn body(&mut self, bytes: &[u8]) -> &mut Request {
+    pub fn append(&mut self, bytes: &[u8]) -> &mut Request {
         self.bytes.extend_from_slice(bytes);
         self.pad()
     }
@@ -104,11 +104,11 @@ impl Request {
 
     /// True if it requests a dump.
     pub fn is_dump(&self) -> bool {
-        Request::asks_for_dump(&self.bytes)
+        Request::requests_dump(&self.bytes)
     }
 
     /// True if these bytes of a request ask for a dump.
-    pub(crate) fn asks_for_dump(request: &[u8]) -> bool {
+    pub(crate) fn requests_dump(request: &[u8]) -> bool {
         crate::prefix::u16_at(request, 6).unwrap_or(0) & NLM_F_DUMP == NLM_F_DUMP
     }
 

@@ -50,7 +50,7 @@ impl BlockHeader {
     }
 
     /// True if every row has this part.
-    pub fn has(&self, part: u32) -> bool {
+    pub fn has_part(&self, part: u32) -> bool {
         self.parts & part != 0
     }
 
@@ -75,7 +75,7 @@ impl PartOffsets {
 
     /// The offset of a part of `bytes` bytes, `None` if the rows lack it. Call it in the order of the parts in the
     /// row.
-    pub fn place(&mut self, part: u32, bytes: usize) -> Option<usize> {
+    pub fn take_offset(&mut self, part: u32, bytes: usize) -> Option<usize> {
         let offset = (self.parts & part != 0).then_some(self.next)?;
         self.next += bytes;
         Some(offset)
@@ -129,7 +129,7 @@ mod tests {
         let block = BlockHeader::bytes(MAGIC, 5, 7);
         let header = BlockHeader::parse(&block, MAGIC, 7).unwrap();
         assert_eq!(header, BlockHeader { parts: 5, hz: 250, own_word: 7 });
-        assert!(header.has(4) && !header.has(2));
+        assert!(header.has_part(4) && !header.has_part(2));
         assert!(BlockHeader::parse(&block, MAGIC, 4).is_err(), "a part that is not known");
         assert!(BlockHeader::parse(&block, MAGIC + 1, 7).is_err());
         assert!(BlockHeader::parse(&block[..HEADER - 1], MAGIC, 7).is_err());
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn parts_follow_one_another() {
         let mut offsets = PartOffsets::new(&BlockHeader { parts: 0b101, hz: 250, own_word: 0 }, 24);
-        assert_eq!([1, 2, 4].map(|part| offsets.place(part, 8)), [Some(24), None, Some(32)]);
+        assert_eq!([1, 2, 4].map(|part| offsets.take_offset(part, 8)), [Some(24), None, Some(32)]);
         assert_eq!(offsets.end(), 40);
     }
 

@@ -7,7 +7,7 @@ use netlink::{Attrs, DumpEnd, Query, Request, dump};
 use sys::Host;
 
 #[global_allocator]
-static HEAP: sys::allocator::Counting = sys::allocator::Counting;
+static HEAP: sys::allocator::CountingAllocator = sys::allocator::CountingAllocator;
 
 /// Number of allocations and system calls of one dump of all TCP sockets over IPv4.
 fn cost(host: &Host) -> (u64, u64, DumpEnd) {
@@ -15,7 +15,7 @@ fn cost(host: &Host) -> (u64, u64, DumpEnd) {
     body.extend_from_slice(&u32::MAX.to_ne_bytes());
     body.resize(56, 0);
     let mut request = Request::dump(20);
-    request.body(&body);
+    request.append(&body);
     let ask = Query { what: "tcp sockets", protocol: 4, request: &request, key: "tcp", note: "", netns: None };
     let (heap, calls) = (sys::allocator::allocations(), sys::cost::syscalls());
     let end = dump(host, &ask, |part| {

@@ -11,7 +11,7 @@ use crate::events::netlink::layout::RecordLayouts;
 
 /// Reads the bytes as one payload, as messages, and as a block of datagrams, and reads every cell.
 pub fn fuzz_nflog(data: &[u8]) {
-    let framed = DatagramFrames::of(data).map_while(Result::ok).flat_map(|frame| Messages::new(frame.bytes));
+    let framed = DatagramFrames::new(data).map_while(Result::ok).flat_map(|frame| Messages::new(frame.bytes));
     let payloads = Messages::new(data).chain(framed).map_while(Result::ok).map(|message| message.payload);
     let mut layouts = RecordLayouts::default();
     for payload in payloads.chain([data]) {
@@ -23,7 +23,7 @@ pub fn fuzz_nflog(data: &[u8]) {
         }
         if let Ok(row) = decode_record(payload, 0, &mut 0) {
             for field in LogRecords::FIELDS {
-                black_box(field.cell(&row, &Lookups::none()));
+                black_box(field.cell(&row, &Lookups::empty()));
             }
         }
     }

@@ -7,7 +7,7 @@ use sys::{Errno, Host, SysError};
 
 /// Another program reads the group, which can have only one reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupTaken {
+pub struct GroupReader {
     /// Number of the group.
     pub group: u16,
     /// Netlink port id of the socket that has bound it.
@@ -16,32 +16,32 @@ pub struct GroupTaken {
     pub inode: Option<u64>,
 }
 
-impl GroupTaken {
+impl GroupReader {
     /// Whether this is why binding `group` failed. In this case the kernel returns EBUSY or EPERM; it also returns
     /// EPERM without the privilege to bind.
-    pub(crate) fn of(host: &Host, group: u16, error: &SysError) -> Option<GroupTaken> {
-        let may_bind = caps::effective().is_ok_and(|held| held.has(Cap::NetAdmin));
+    pub(crate) fn from_error(host: &Host, group: u16, error: &SysError) -> Option<GroupReader> {
+        let may_bind = caps::effective().is_ok_and(|held| held.contains(Cap::NetAdmin));
         if !may_bind || !(error.errno.is_denied() || error.errno == Errno::BUSY) {
             return None;
         }
-        GroupTaken::now(host, group)
+        GroupReader::find_reader(host, group)
     }
 
     /// The reader of `group` in the calling thread's namespace, if there is one and the kernel's list is readable.
-    pub fn now(host: &Host, group: u16) -> Option<GroupTaken> {
+    pub fn find_reader(host: &Host, group: u16) -> Option<GroupReader> {
         let port = reader_of(host, group)?;
-        Some(GroupTaken { group, port, inode: inode_of(host, port) })
+        Some(GroupReader { group, port, inode: inode_of(host, port) })
     }
 }
 
-impl fmt::Display for GroupTaken {
+impl fmt::Display for GroupReader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let GroupTaken { group, port, .. } = self;
+        let GroupReader { group, port, .. } = self;
         write!(f, "another program has bound group {group} (netlink port {port}): a group can have one reader only")
     }
 }
 
-impl Error for GroupTaken {}
+impl Error for GroupReader {}
 
 /// Port id of the socket that has bound this group (`group port …` on each line).
 fn reader_of(host: &Host, group: u16) -> Option<u32> {

@@ -4,7 +4,7 @@
 //! on the local addresses. So cached rows are also keyed by these sums, and a row is rendered again if one of its sums
 //! has changed: 32 bits of a secret hash.
 
-use record::{Reused, RowBytes, RowCache};
+use record::{CachedRow, RowBytes, RowCache};
 use std::hash::{BuildHasher, Hash, RandomState};
 
 /// Number of sums. Ports share sums so that these stay in the nearest cache (16 KiB): two are read for each row.
@@ -58,7 +58,7 @@ impl<P: Fn(&RowBytes<'_>) -> Option<[u16; 2]>> RowCache for OwnerChecksum<'_, P>
     }
 
     #[inline]
-    fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
+    fn reuse(&self, bytes: RowBytes<'_>) -> Option<CachedRow> {
         // The upper half of the key is used to look up a row.
         let key = bytes.key ^ u64::from(self.sums.of((self.own_ports)(&bytes)?)) << 32;
         self.cache.reuse(RowBytes { key, ..bytes })

@@ -51,7 +51,7 @@ impl<R: ReadOwners> Annotate<NatEvents> for EventOwners<R> {
         // come first.
         let via = std::mem::take(&mut own.via);
         own.add(stats);
-        via.into_iter().for_each(|backend| own.used(backend));
+        via.into_iter().for_each(|backend| own.add_backend(backend));
         *stats = own;
     }
 }
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_remembered_for_ends_that_nobody_tells_of() {
+    fn ends_without_events_are_not_remembered() {
         let mut tracker = tracker(5, false);
         assert!(tracker.of(NatEventKind::New, &entry(9), 5).is_some());
         assert!(tracker.known.is_empty());

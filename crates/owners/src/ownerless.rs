@@ -1,7 +1,7 @@
 //! Counts sockets that wait for peers and have no owner.
 
 use record::rows::{Socket, Sockets};
-use record::{Accounting, Annotate, Each, Holding, Key, Lookup, Next, Proto, State};
+use record::{Accounting, Annotate, Each, HoldingKind, Key, Lookup, Next, Proto, State};
 
 /// Sockets that wait for peers and that no process has a descriptor or an io_uring of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,7 +30,7 @@ impl Annotate<Sockets> for OwnerlessSockets<'_> {
             let count = || u64::from((self.is_shown)(row));
             match self.owners.owners(Key::Id(row.inode.into())) {
                 [] => self.count.unknown += count(),
-                [first, ..] if first.holding() == Holding::InFlight => self.count.in_flight += count(),
+                [first, ..] if first.holding() == HoldingKind::InFlight => self.count.in_flight += count(),
                 _ => {}
             }
         }

@@ -8,7 +8,7 @@ use crate::attribution::Attribution;
 use crate::recent_connections::{RecentConnections, RecentKey, recent_key};
 use crate::secret_hash::SecretHash;
 use crate::socket_index::SocketIndex;
-use record::rows::{CapturedPacket, CtTuple, PacketAim, PacketHeaders, PacketSocket, Socket, Transport, ip_proto};
+use record::rows::{CapturedPacket, CtTuple, PacketHeaders, PacketSocket, PktType, Socket, Transport, ip_proto};
 use record::{Addr, Proto};
 use std::collections::HashMap;
 
@@ -208,7 +208,7 @@ impl PacketSockets {
     /// A socket that receives multicast or broadcast packets at this port.
     #[inline]
     fn of_group(&self, end: &End<'_>) -> Option<&PacketSocket> {
-        let to_many = matches!(end.packet.packet_type, Some(PacketAim::Broadcast | PacketAim::Multicast));
+        let to_many = matches!(end.packet.packet_type, Some(PktType::Broadcast | PktType::Multicast));
         if !to_many || end.is_sender {
             return None;
         }

@@ -1,6 +1,6 @@
 //! Hashing of addresses and ports that remote peers choose: a few nanoseconds each, with a secret per run.
 
-use record::hash::{mix, mix_words};
+use record::hash::{mix_into, mix_words};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 /// Builds hashers that start with the same secret.
@@ -37,38 +37,38 @@ impl Hasher for MixHasher {
         let rest = bytes.get(bytes.len() & !7..).unwrap_or_default();
         if !rest.is_empty() {
             let number = rest.iter().fold(1u64, |number, byte| number << 8 | u64::from(*byte));
-            self.0 = mix(self.0, number);
+            self.0 = mix_into(self.0, number);
         }
     }
 
     #[inline]
     fn write_u8(&mut self, number: u8) {
-        self.0 = mix(self.0, number.into());
+        self.0 = mix_into(self.0, number.into());
     }
 
     #[inline]
     fn write_u16(&mut self, number: u16) {
-        self.0 = mix(self.0, number.into());
+        self.0 = mix_into(self.0, number.into());
     }
 
     #[inline]
     fn write_u32(&mut self, number: u32) {
-        self.0 = mix(self.0, number.into());
+        self.0 = mix_into(self.0, number.into());
     }
 
     #[inline]
     fn write_u64(&mut self, number: u64) {
-        self.0 = mix(self.0, number);
+        self.0 = mix_into(self.0, number);
     }
 
     #[inline]
     fn write_usize(&mut self, number: usize) {
-        self.0 = mix(self.0, number as u64);
+        self.0 = mix_into(self.0, number as u64);
     }
 
     #[inline]
     fn write_isize(&mut self, number: isize) {
-        self.0 = mix(self.0, number as u64);
+        self.0 = mix_into(self.0, number as u64);
     }
 }
 

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn sockets_with_equal_ends_are_told_apart_by_their_interfaces() {
+    fn sockets_with_equal_ends_are_distinguished_by_interface() {
         let here = Addr::V6([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1]);
         let there = Addr::V6([0xfe, 0x80, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2]);
         let mut index = SocketIndex::new(false);

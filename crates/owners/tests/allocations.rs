@@ -9,7 +9,7 @@ use record::{
 };
 
 #[global_allocator]
-static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
+static HEAP: testkit::allocator::CountingAllocator = testkit::allocator::CountingAllocator;
 
 const HERE: Addr = Addr::V4([10, 0, 0, 1]);
 const THERE: Addr = Addr::V4([10, 0, 0, 2]);

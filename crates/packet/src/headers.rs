@@ -88,15 +88,15 @@ fn v4<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
 }
 
 fn v6<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
-    const HEAD: usize = 40;
-    let Some(head) = packet.first_chunk::<HEAD>() else { return };
+    const HEADER_BYTES: usize = 40;
+    let Some(head) = packet.first_chunk::<HEADER_BYTES>() else { return };
     let [.., length_high, length_low, next, ttl] = *head.first_chunk::<8>().unwrap_or(&[0; 8]);
     let addr = |at: usize| Addr::V6(array(head, at).unwrap_or_default());
     *into = Some(PacketHeaders {
         src: addr(8),
         dst: addr(24),
         proto: next,
-        length: HEAD as u32 + u32::from(u16::from_be_bytes([length_high, length_low])),
+        length: HEADER_BYTES as u32 + u32::from(u16::from_be_bytes([length_high, length_low])),
         ttl,
         tos: head[0] << 4 | head[1] >> 4,
         id: 0,
@@ -104,7 +104,7 @@ fn v6<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
         fragment: None,
         transport: Transport::Other,
         header: head,
-        payload: packet.get(HEAD..).unwrap_or_default(),
+        payload: packet.get(HEADER_BYTES..).unwrap_or_default(),
     });
 }
 

@@ -51,8 +51,8 @@ fn read_link(link_type: LinkType, frame: &[u8]) -> LinkHeader<'_> {
         LinkType::RAW => raw(frame, 0),
         // Raw IP with other systems' numbers; IPv4 only, IPv6 only.
         LinkType(12 | 14 | 228 | 229) => raw(frame, 0),
-        LinkType::SLL => cooked(frame, 14, 16),
-        LinkType::SLL2 => cooked(frame, 0, 20),
+        LinkType::SLL => decode_cooked(frame, 14, 16),
+        LinkType::SLL2 => decode_cooked(frame, 0, 20),
         // The number of the family differs between systems; the packet shows its version itself.
         LinkType::NULL | LinkType::LOOP => raw(frame, 4),
         NFLOG => nflog_payload(frame).and_then(|packet| raw(packet, 0)),
@@ -156,7 +156,7 @@ fn raw(frame: &[u8], at: usize) -> Option<LinkHeader<'_>> {
 }
 
 /// Decodes a header of `bytes` bytes with the EtherType at `kind_at`.
-fn cooked(frame: &[u8], kind_at: usize, bytes: usize) -> Option<LinkHeader<'_>> {
+fn decode_cooked(frame: &[u8], kind_at: usize, bytes: usize) -> Option<LinkHeader<'_>> {
     let ether_type = u16::from_be_bytes(array(frame, kind_at)?);
     Some(with_tags(LinkHeader::default(), ether_type, frame.get(bytes..)?))
 }

@@ -33,7 +33,7 @@ pub fn packet_tuple(packet: &PacketHeaders<'_>) -> Option<PacketTuple> {
     };
     let about = read_headers(packet.payload.get(ERROR_HEADER..).filter(|_| is_error)?)?;
     // The error travels in the opposite direction of the packet that it is about.
-    let tuple = tuple_of(&about)?.inverse()?;
+    let tuple = tuple_of(&about)?.reply_tuple()?;
     Some(PacketTuple { tuple, is_error: true })
 }
 
@@ -86,7 +86,7 @@ mod tests {
         packet
     }
 
-    fn told(packet: &[u8]) -> Option<(u16, u16, bool)> {
+    fn read_parts(packet: &[u8]) -> Option<(u16, u16, bool)> {
         let PacketTuple { tuple, is_error } = packet_tuple(&read_headers(packet).unwrap())?;
         Some((tuple.src_part, tuple.dst_part, is_error))
     }
@@ -95,19 +95,19 @@ mod tests {
     fn each_protocol_has_its_parts() {
         let ports = [0x9c, 0x40, 1, 187, 0, 0, 0, 5];
         for (proto, expected) in [(6, Some((40_000, 443, false))), (17, Some((40_000, 443, false)))] {
-            assert_eq!(told(&v4(proto, A, B, &ports)), expected, "{proto}");
+            assert_eq!(read_parts(&v4(proto, A, B, &ports)), expected, "{proto}");
         }
-        assert_eq!(told(&v6(132, &ports)), Some((40_000, 443, false)));
-        assert_eq!(told(&v4(50, A, B, &ports)), Some((0, 0, false)), "ESP has no parts");
-        assert_eq!(told(&v4(47, A, B, &ports)), None);
-        assert_eq!(told(&v4(6, A, B, &ports[..2])), None, "cut");
-        assert_eq!(told(&v4(1, A, B, &[8, 0, 0, 0, 0, 77, 0, 1])), Some((77, 0x800, false)));
-        assert_eq!(told(&v6(58, &[129, 0, 0, 0, 0, 77, 0, 1])), Some((77, 0x8100, false)));
-        assert_eq!(told(&v6(58, &[135, 0, 0, 0, 0, 0, 0, 0])), None, "neighbours are no connection");
-        assert_eq!(told(&v6(1, &[8, 0, 0, 0, 0, 77, 0, 1])), None, "ICMP in IPv6");
+        assert_eq!(read_parts(&v6(132, &ports)), Some((40_000, 443, false)));
+        assert_eq!(read_parts(&v4(50, A, B, &ports)), Some((0, 0, false)), "ESP has no parts");
+        assert_eq!(read_parts(&v4(47, A, B, &ports)), None);
+        assert_eq!(read_parts(&v4(6, A, B, &ports[..2])), None, "cut");
+        assert_eq!(read_parts(&v4(1, A, B, &[8, 0, 0, 0, 0, 77, 0, 1])), Some((77, 0x800, false)));
+        assert_eq!(read_parts(&v6(58, &[129, 0, 0, 0, 0, 77, 0, 1])), Some((77, 0x8100, false)));
+        assert_eq!(read_parts(&v6(58, &[135, 0, 0, 0, 0, 0, 0, 0])), None, "neighbours are no connection");
+        assert_eq!(read_parts(&v6(1, &[8, 0, 0, 0, 0, 77, 0, 1])), None, "ICMP in IPv6");
         let mut later = v4(17, A, B, &ports);
         (later[6], later[7]) = (0, 9);
-        assert_eq!(told(&later), None, "a later fragment");
+        assert_eq!(read_parts(&later), None, "a later fragment");
     }
 
     /// An error travels in the direction of the replies to the packet that it is about.
@@ -119,8 +119,8 @@ mod tests {
         assert!(found.is_error);
         assert_eq!((found.tuple.src, found.tuple.dst), (Addr::V4(A), Addr::V4(B)));
         assert_eq!((found.tuple.src_part, found.tuple.dst_part), (443, 40_000));
-        assert_eq!(told(&error[..40]), None, "cut");
+        assert_eq!(read_parts(&error[..40]), None, "cut");
         let ping = v6(58, &[128, 0, 0, 0, 0, 77, 0, 1]);
-        assert_eq!(told(&v6(58, &[&[1, 0, 0, 0, 0, 0, 0, 0], &ping[..]].concat())), Some((77, 0x8100, true)));
+        assert_eq!(read_parts(&v6(58, &[&[1, 0, 0, 0, 0, 0, 0, 0], &ping[..]].concat())), Some((77, 0x8100, true)));
     }
 }

@@ -6,7 +6,7 @@
 use super::output_file::words_of;
 use runtime::exit::Exit;
 use runtime::helper_process::{Helper, put_message};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::rights;
 use runtime::rights::account;
 use std::ffi::{OsStr, OsString};
@@ -30,7 +30,7 @@ pub(super) const ANSWER_BYTES: usize = 1;
 /// run; reported and counted (exit code 3). By: any sender of packets, by filling files fast.
 const RUNNING_MAX: usize = 4;
 /// Maximum number of failures to report; all are counted.
-const SAID_MAX: usize = 10;
+const REPORTED_MAX: usize = 10;
 /// Longer byte sequences are not paths (`PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4096;
 
@@ -47,7 +47,7 @@ pub fn run(mut args: impl Iterator<Item = OsString>) -> Exit {
             Exit::Ok
         }
         Err(error) => {
-            say(&format!("commands are not run: {error}"));
+            print_message(&format!("commands are not run: {error}"));
             Exit::Failed
         }
     }
@@ -90,12 +90,12 @@ fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usi
     loop {
         let path = paths.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(path) = path else { return };
-        let fault = run_one(program, &path);
+        let fault = run_command(program, &path);
         if let Some(fault) = &fault {
             let mut failures = failures.lock().unwrap_or_else(PoisonError::into_inner);
             *failures += 1;
-            if *failures <= SAID_MAX {
-                say(&format!("{} {}: {fault}", program.to_string_lossy(), path.to_string_lossy()));
+            if *failures <= REPORTED_MAX {
+                print_message(&format!("{} {}: {fault}", program.to_string_lossy(), path.to_string_lossy()));
             }
         }
         // The requesting process may have ended; waiting commands still run.
@@ -106,7 +106,7 @@ fn work(program: &OsStr, paths: &Mutex<Receiver<OsString>>, failures: &Mutex<usi
 }
 
 /// Runs the command; returns a description of its failure.
-fn run_one(program: &OsStr, path: &OsStr) -> Option<String> {
+fn run_command(program: &OsStr, path: &OsStr) -> Option<String> {
     match Command::new(program).arg(path).stdin(Stdio::null()).status() {
         Ok(status) if status.success() => None,
         Ok(status) => Some(status.to_string()),

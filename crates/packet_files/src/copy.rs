@@ -8,9 +8,9 @@ use super::formats::{
 use super::output_file::OutputFile;
 use super::packing::is_pcap;
 use capture::{FileError, FileIface, FileOptions, FilePacket, OtherBlock, blocks};
-use record::rows::{CapturedPacket, LinkType, OddTime};
+use record::rows::{CapturedPacket, LinkType, UnusualTime};
 use runtime::exit::Exit;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use std::io;
 use std::path::Path;
@@ -140,7 +140,7 @@ impl CopyWriter {
         match &mut self.pcap {
             None => self.put_into_section(packet),
             Some(pcap) => {
-                let frame = packet.row.captured();
+                let frame = packet.row.to_frame();
                 if !pcap.write(&frame, &mut self.file.buffer) {
                     self.refuse(1, ONE_LINK_TYPE);
                     return;
@@ -158,7 +158,7 @@ impl CopyWriter {
     /// Appends the packet's block. A packet without a time stays without one if a block of that kind can hold it.
     fn put_into_section(&mut self, packet: &PacketCopy<'_>) {
         let (copied, out) = (&packet.copied, &mut self.file.buffer);
-        if packet.row.odd_time != Some(OddTime::Missing) {
+        if packet.row.odd_time != Some(UnusualTime::Missing) {
             return put_copied_packet(copied, out);
         }
         let snaplen = self.first_snaplen.filter(|snaplen| *snaplen != 0).unwrap_or(u32::MAX);
@@ -206,7 +206,7 @@ impl CopyWriter {
     /// Counts packets that are not written, and reports the first reason.
     pub(super) fn refuse(&mut self, packets: u64, why: &str) {
         if self.counts.not_written == 0 {
-            say(&format!("{}: packets are not written: {why}", self.file.name));
+            print_message(&format!("{}: packets are not written: {why}", self.file.name));
         }
         self.counts.not_written += packets;
     }

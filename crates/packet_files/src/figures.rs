@@ -1,7 +1,7 @@
 //! The counts of the packet reader and the writer, shown during the capture (`--watch`, SIGUSR1).
 
 use capture::CaptureReport;
-use runtime::messages::{say, show_progress};
+use runtime::messages::{print_message, show_progress};
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use sys::term::{STDERR, STDOUT};
@@ -40,7 +40,7 @@ impl Figures {
             watch,
             period: watch.or(writes_files.then_some(FOR_FILES)),
             begin_ns: sys::clock::monotonic_ns(),
-            answered: Cell::new(sys::signal::reports()),
+            answered: Cell::new(sys::signal::report_count()),
             shown: Cell::new(0),
             report: RefCell::default(),
             written: Cell::new(None),
@@ -54,15 +54,15 @@ impl Figures {
 
     /// Number of times that the reader's counts have been requested.
     pub fn requests(&self) -> u64 {
-        sys::signal::reports() + self.periods(self.period)
+        sys::signal::report_count() + self.periods(self.period)
     }
 
     /// Stores the reader's counts, and shows them if requested.
     pub fn take(&self, report: &CaptureReport) {
         self.report.replace(report.clone());
-        let (asked, shown) = (sys::signal::reports(), self.periods(self.watch));
+        let (asked, shown) = (sys::signal::report_count(), self.periods(self.watch));
         if self.answered.replace(asked) != asked {
-            say(&self.line());
+            print_message(&self.line());
         } else if self.shown.replace(shown) != shown {
             self.show();
         }
@@ -109,7 +109,7 @@ impl Figures {
     fn show(&self) {
         let has_rows = self.written.get().is_none() && sys::term::is_terminal(STDOUT);
         if has_rows || !sys::term::is_terminal(STDERR) {
-            return say(&self.line());
+            return print_message(&self.line());
         }
         show_progress(&self.short_line());
     }

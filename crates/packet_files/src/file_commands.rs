@@ -6,7 +6,7 @@
 use super::command_runner::{ANSWER_BYTES, FAILED, RUNNER};
 use super::output_file::words_of;
 use runtime::helper_process::{EMPTY_MESSAGE, Helper, Inbox, put_message};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::ffi::OsStr;
 use std::io::{self, ErrorKind};
 use std::os::unix::ffi::OsStrExt;
@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 /// Bound: at the end for running commands (`capture_files::replay_commands_that_hang_hold_nothing_up`). Beyond: the
 /// commands continue on their own. By: the command.
 const WAIT: Duration = Duration::from_secs(10);
-const PATIENCE: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Bytes of answers to receive at a time.
 const ENDS_BYTES: usize = 512;
@@ -80,7 +80,7 @@ impl FileCommands {
         };
         self.not_run += 1;
         if self.not_run == 1 {
-            say(&format!("{}: the command is not run: {why}", path.display()));
+            print_message(&format!("{}: the command is not run: {why}", path.display()));
         }
     }
 
@@ -111,10 +111,10 @@ impl FileCommands {
             if unfinished == 0 || !is_there || begin.elapsed() > WAIT {
                 break unfinished;
             }
-            if !has_said && begin.elapsed() > PATIENCE {
+            if !has_said && begin.elapsed() > END_TIMEOUT {
                 has_said = true;
                 let seconds = WAIT.as_secs();
-                say(&format!("waiting up to {seconds} s for {unfinished} commands that are still running"));
+                print_message(&format!("waiting up to {seconds} s for {unfinished} commands that are still running"));
             }
             std::thread::sleep(Duration::from_millis(5));
         };

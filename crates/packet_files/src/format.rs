@@ -1,8 +1,8 @@
 //! The format of a file that captured packets are written to.
 
-use super::formats::{CapturedPcap, CapturedPcapNg, IfaceOfSection, IfaceStatistics};
+use super::formats::{CapturedPcap, CapturedPcapNg, IfaceStatistics, SectionIface};
 use super::packing::is_pcap;
-use record::rows::{CapturedFrame, LinkType, OddTime};
+use record::rows::{CapturedFrame, LinkType, UnusualTime};
 use std::path::Path;
 
 /// A writer in one of the two formats.
@@ -57,7 +57,7 @@ impl PacketFormat {
     pub(super) fn holds_time_of(&self, packet: &CapturedFrame<'_>) -> bool {
         match self {
             PacketFormat::Pcap(_) => CapturedPcap::holds_time_of(packet),
-            PacketFormat::Pcapng(_) => packet.odd_time != Some(OddTime::Missing),
+            PacketFormat::Pcapng(_) => packet.odd_time != Some(UnusualTime::Missing),
         }
     }
 
@@ -88,7 +88,7 @@ impl PacketFormat {
     pub fn end_file(
         &mut self,
         link_type: LinkType,
-        counts: &dyn Fn(&IfaceOfSection<'_>) -> IfaceStatistics,
+        counts: &dyn Fn(&SectionIface<'_>) -> IfaceStatistics,
         out: &mut Vec<u8>,
     ) {
         match self {

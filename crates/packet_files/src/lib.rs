@@ -40,6 +40,6 @@ pub use packing::{NAME as PACKER, is_pcap, run as run_packing};
 pub use place::{folder_of, is_ours};
 pub use read_file::ReadFile;
 pub use rotation::RotationRequest;
-pub use series::{BegunFile, FileSeries, NextName};
+pub use series::{FileSeries, NewFile, NextName};
 pub use summary_text::render_summary;
 pub use writer::{PacketWriter, say_left_out};

@@ -39,7 +39,7 @@ impl FileState {
     }
 
     /// Resets the count after the packets could not be written because the disk was full.
-    pub(super) fn forget_packets(&mut self) {
+    pub(super) fn reset_packets(&mut self) {
         self.packets = 0;
     }
 
@@ -90,7 +90,7 @@ mod tests {
         assert!(!state.is_full(1000), "a packet that is larger than a file has one of its own");
         state.add_packet();
         assert!(!state.is_full(100) && state.is_full(101));
-        state.forget_packets();
+        state.reset_packets();
         assert!(!state.is_full(101), "a full disk is not filled with empty files");
         state.add_packet();
         state.begin(0);

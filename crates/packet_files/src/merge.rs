@@ -8,7 +8,7 @@ use super::cut::BATCH;
 use super::formats::{CopiedPacket, put_counts};
 use super::packing::is_pcap;
 use capture::{FileError, FileFormat, FileIface, FileOptions, FileRecord, IfaceCounts, PacketFile, blocks};
-use record::rows::{CapturedPacket, LinkType, OddTime};
+use record::rows::{CapturedPacket, LinkType, UnusualTime};
 use runtime::outcome::Outcome;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -67,7 +67,7 @@ struct Descriptions {
 struct NextPacket {
     /// Time in ns since 1970; packets without one come first.
     time_ns: i128,
-    odd_time: Option<OddTime>,
+    odd_time: Option<UnusualTime>,
     stamp: u64,
     iface: u32,
     link_type: u32,

@@ -18,10 +18,10 @@ pub(super) struct NumberedNames {
 impl NumberedNames {
     /// Derives names from the last part of `path`.
     pub(super) fn new(path: &Path) -> NumberedNames {
-        NumberedNames::at(path, || sys::clock::wall().seconds)
+        NumberedNames::new_at(path, || sys::clock::wall().seconds)
     }
 
-    fn at(path: &Path, now: fn() -> i64) -> NumberedNames {
+    fn new_at(path: &Path, now: fn() -> i64) -> NumberedNames {
         let mut stem = unpacked_name(path).file_stem().unwrap_or_default().to_owned();
         stem.push("_");
         let mut ending = OsString::new();
@@ -57,15 +57,15 @@ mod tests {
 
     #[test]
     fn names_have_number_and_time() {
-        let mut names = NumberedNames::at(Path::new("dir/all.pcapng"), || 1_700_000_000);
+        let mut names = NumberedNames::new_at(Path::new("dir/all.pcapng"), || 1_700_000_000);
         let first = names.next_name().into_string().unwrap_or_default();
         assert!(first.starts_with("all_00001_202311") && first.ends_with(".pcapng"), "{first}");
         assert_eq!(first.len(), "all_00001_20231114221320.pcapng".len());
         names.number = 99_999;
         assert!(names.next_name().into_string().unwrap_or_default().starts_with("all_100000_2023"));
-        let packed = NumberedNames::at(Path::new("dir/all.pcap.gz"), || 0);
+        let packed = NumberedNames::new_at(Path::new("dir/all.pcap.gz"), || 0);
         assert_eq!((packed.stem.to_str(), packed.ending.to_str()), (Some("all_"), Some(".pcap.gz")));
-        let mut plain = NumberedNames::at(Path::new("dump"), || 1_700_000_000);
+        let mut plain = NumberedNames::new_at(Path::new("dump"), || 1_700_000_000);
         assert_eq!(plain.next_name().len(), "dump_00001_20231114221320".len());
     }
 }

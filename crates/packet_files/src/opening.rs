@@ -41,7 +41,7 @@ impl UnopenedOutput {
         let (commands, first, user) = (request.clone(), path.to_owned(), user.map(str::to_owned));
         let started = run.at_origin(move || commands.start_commands(&first, user.as_deref()));
         let commands = started.unwrap_or_else(|error| Err(io::Error::from_raw_os_error(error.errno.0)));
-        let (commands, packing) = (commands.map_err(failed)?, Packing::of(path).map_err(failed)?);
+        let (commands, packing) = (commands.map_err(failed)?, Packing::from_path(path).map_err(failed)?);
         let series = UnopenedSeries { path: path.to_owned(), request: request.clone(), packing, commands };
         Ok(UnopenedOutput::Several(Box::new(series)))
     }

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use sys::outfile::{self, Contents, Opening};
+use sys::outfile::{self, Contents, OutfileOptions};
 
 /// Bytes per write, which fit into a processor's cache. A pipe gets fewer, as soon as no more packets are available.
 const CHUNK: usize = 128 << 10;
@@ -16,7 +16,7 @@ const DEV_NULL: u64 = 0x103;
 /// The longest time a packet waits before it is written, and the time a reader has to take the rest at the end.
 const WAIT: Duration = Duration::from_secs(1);
 /// Interval at which a wait for a reader checks whether the run must end.
-const LOOK: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The file, and the data waiting to be written.
 pub struct OutputFile {
@@ -40,7 +40,7 @@ pub struct OutputFile {
 }
 
 /// The number of packets not written, and the reason.
-pub struct NotWritten {
+pub struct UnwrittenPackets {
     pub packets: u64,
     /// The kernel's error text.
     pub why: String,
@@ -59,7 +59,7 @@ fn has_reader(facts: &Metadata) -> bool {
 
 /// Waits until a pipe accepts bytes. Fails if a signal has requested the end and the reader took no bytes for a second.
 fn wait_for_reader(file: &File, end: &mut Option<Instant>) -> io::Result<()> {
-    outfile::wait_writable(file, LOOK)?;
+    outfile::wait_writable(file, CHECK_INTERVAL)?;
     if sys::signal::is_requested() && end.get_or_insert_with(|| Instant::now() + WAIT) <= &mut Instant::now() {
         return Err(io::Error::new(io::ErrorKind::TimedOut, "its reader does not read"));
     }
@@ -72,7 +72,7 @@ impl OutputFile {
         let is_stdout = path == Path::new("-");
         let file = match is_stdout {
             true => File::from(io::stdout().as_fd().try_clone_to_owned()?),
-            false => outfile::open_waiting(path, Opening::stream(Contents::Emptied))?,
+            false => outfile::open_waiting(path, OutfileOptions::stream(Contents::Emptied))?,
         };
         let name = if is_stdout { "standard output".to_owned() } else { path.display().to_string() };
         let made = OutputFile::new(file, name)?;
@@ -83,12 +83,12 @@ impl OutputFile {
     /// Creates the file like [`OutputFile::create`], and packs it if the name ends in `.gz` or `.zst`. Starts a
     /// process for `.zst`: call it before rights are given up.
     pub fn create_packed(path: &Path) -> io::Result<OutputFile> {
-        let packing = Packing::of(path)?;
+        let packing = Packing::from_path(path)?;
         Ok(OutputFile { packing, ..OutputFile::create(path)? })
     }
 
     /// Returns the file, packed from now on.
-    pub(super) fn packed(self, packing: Option<Packing>) -> OutputFile {
+    pub(super) fn with_packing(self, packing: Option<Packing>) -> OutputFile {
         OutputFile { packing, ..self }
     }
 
@@ -125,7 +125,7 @@ impl OutputFile {
 
     /// The waiting records, and the end offset of each packet in them.
     #[inline]
-    pub fn waiting(&mut self) -> (&mut Vec<u8>, &mut Vec<usize>) {
+    pub fn waiting_records(&mut self) -> (&mut Vec<u8>, &mut Vec<usize>) {
         (&mut self.buffer, &mut self.ends)
     }
 
@@ -154,7 +154,7 @@ impl OutputFile {
 
     /// Writes waiting data; returns the number of packets written. On an error, truncates a partial record, so that
     /// the file ends with a whole record.
-    pub fn write_out(&mut self) -> (u64, Option<NotWritten>) {
+    pub fn write_out(&mut self) -> (u64, Option<UnwrittenPackets>) {
         let (mut at, mut failure, mut end) = (0, None, None);
         let bytes = match &mut self.packing {
             Some(packing) if !self.buffer.is_empty() => {
@@ -188,7 +188,7 @@ impl OutputFile {
         let failure = failure.map(|error| {
             let torn = at - whole.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0).min(at);
             self.take_back(torn as u64);
-            NotWritten {
+            UnwrittenPackets {
                 packets: (self.ends.len() - whole) as u64,
                 why: words_of(&error),
                 is_closed: error.kind() == io::ErrorKind::BrokenPipe,

@@ -6,7 +6,7 @@
 use export::{frame_of, put_stored};
 use runtime::exit::Exit;
 use runtime::helper_process::{Helper, put_message};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use sys::rights;
 pub const NAME: &str = "netwren-pack";
 
 /// Longest time for a piece. The encoder packs some 100 MB a second.
-const PIECE: Duration = Duration::from_secs(20);
+const PIECE_TIMEOUT: Duration = Duration::from_secs(20);
 /// Largest piece, and largest frame, that both processes exchange.
 const PIECE_BYTES_MAX: usize = 64 << 20;
 
@@ -32,8 +32,8 @@ pub(super) enum Packing {
 impl Packing {
     /// Returns the packing that the ending of the name asks for. Starts the process that packs zstd: call it before
     /// rights are given up.
-    pub(super) fn of(path: &Path) -> io::Result<Option<Packing>> {
-        match ending(path) {
+    pub(super) fn from_path(path: &Path) -> io::Result<Option<Packing>> {
+        match packed_suffix(path) {
             Some("gz") => Ok(Some(Packing::Gzip)),
             Some(_) => Packing::zstd().map(Some),
             None => Ok(None),
@@ -43,7 +43,7 @@ impl Packing {
     fn zstd() -> io::Result<Packing> {
         let cannot = |error: io::Error| io::Error::new(error.kind(), format!("cannot start zstd compression: {error}"));
         let helper = Helper::start(NAME, [""; 0]).map_err(cannot)?;
-        helper.limit_time(Some(PIECE)).map_err(cannot)?;
+        helper.limit_time(Some(PIECE_TIMEOUT)).map_err(cannot)?;
         Ok(Packing::Zstd(PiecePacker { helper: Some(helper), request: Vec::new() }))
     }
 
@@ -54,7 +54,7 @@ impl Packing {
             Packing::Gzip => capture::put_gzip(piece, packed),
             Packing::Zstd(packer) => {
                 if let Some(error) = packer.pack(piece, packed) {
-                    say(&format!("zstd compression ended ({error}): the rest of the file is uncompressed"));
+                    print_message(&format!("zstd compression ended ({error}): the rest of the file is uncompressed"));
                 }
             }
         }
@@ -62,13 +62,13 @@ impl Packing {
 }
 
 /// The ending of the name of a packed file: `gz` or `zst`.
-fn ending(path: &Path) -> Option<&str> {
+fn packed_suffix(path: &Path) -> Option<&str> {
     path.extension().and_then(|ending| ending.to_str()).filter(|ending| ["gz", "zst"].contains(ending))
 }
 
 /// The path without the ending of a packed file.
 pub(super) fn unpacked_name(path: &Path) -> &Path {
-    path.file_stem().filter(|_| ending(path).is_some()).map_or(path, Path::new)
+    path.file_stem().filter(|_| packed_suffix(path).is_some()).map_or(path, Path::new)
 }
 
 /// True for the name of a file that is written as pcap.
@@ -142,7 +142,7 @@ mod tests {
             (".gz", false, false),
         ] {
             let path = Path::new(name);
-            assert_eq!((ending(path).is_some(), is_pcap(path)), (packed, pcap), "{name}");
+            assert_eq!((packed_suffix(path).is_some(), is_pcap(path)), (packed, pcap), "{name}");
         }
     }
 

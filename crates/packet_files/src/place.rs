@@ -9,7 +9,7 @@ pub(super) fn place_of(path: &Path) -> &Path {
     path.parent().unwrap_or(Path::new(""))
 }
 
-/// Like [`place_of`], but `.` for the current directory.
+/// Like `place_of`, but `.` for the current directory.
 pub fn folder_of(path: &Path) -> &Path {
     Some(place_of(path)).filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

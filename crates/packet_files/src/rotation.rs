@@ -5,9 +5,9 @@ use super::limits::{FileLimits, FileState};
 use super::numbered_names::NumberedNames;
 use super::output_file::{OutputFile, words_of};
 use super::place::place_of;
-use super::series::{BegunFile, FileSeries, NextName, SeriesReport};
+use super::series::{FileSeries, NewFile, NextName, SeriesReport};
 use record::Accounting;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,13 +55,13 @@ impl Rotation {
     }
 
     /// Starts the first file.
-    pub(super) fn begin(&mut self) -> io::Result<BegunFile> {
+    pub(super) fn begin(&mut self) -> io::Result<NewFile> {
         let begun = self.make()?;
         self.current.clone_from(&begun.path);
         Ok(begun)
     }
 
-    fn make(&mut self) -> io::Result<BegunFile> {
+    fn make(&mut self) -> io::Result<NewFile> {
         let mut names = self.names.clone();
         let begun = self.series.begin(NextName::New(&mut || names.next_name()))?;
         // If no file was created, its number is used again.
@@ -70,14 +70,14 @@ impl Rotation {
     }
 
     /// Opens the next file. If that fails, the current file continues, which is reported once.
-    pub(super) fn begin_next(&mut self) -> Option<BegunFile> {
+    pub(super) fn begin_next(&mut self) -> Option<NewFile> {
         match self.make() {
             Ok(begun) => Some(begun),
             Err(error) => {
                 self.state.postpone(sys::clock::boottime_ns());
                 if !std::mem::replace(&mut self.has_said, true) {
                     let current = self.current.display();
-                    say(&format!(
+                    print_message(&format!(
                         "cannot start a new file after {current}, writing continues there: {}",
                         words_of(&error)
                     ));
@@ -90,7 +90,7 @@ impl Rotation {
     /// Switches to the file at `path`; the previous file is complete.
     pub(super) fn moved_to(&mut self, path: PathBuf) {
         let before = std::mem::replace(&mut self.current, path);
-        self.series.completed(&before);
+        self.series.run_commands(&before);
         self.state.begin(sys::clock::boottime_ns());
     }
 
@@ -103,7 +103,7 @@ impl Rotation {
     pub(super) fn finish(mut self, last: OutputFile, stats: &mut Accounting) -> String {
         let name = last.name.clone();
         drop(last);
-        self.series.completed(&self.current);
+        self.series.run_commands(&self.current);
         let report = self.series.finish();
         let files = report.files;
         add_failures(&report, stats);

@@ -5,14 +5,14 @@
 
 use super::file_commands::{CommandsReport, FileCommands};
 use super::output_file::words_of;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::collections::VecDeque;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
 use sys::folder::Folder;
-use sys::outfile::{self, Contents, Opening};
+use sys::outfile::{self, Contents, OutfileOptions};
 use sys::{Errno, SysError};
 
 /// Number of names to try for one file, in case earlier files have them.
@@ -30,7 +30,7 @@ pub enum NextName<'n> {
 }
 
 /// A new file.
-pub struct BegunFile {
+pub struct NewFile {
     /// The open file.
     pub file: File,
     /// Its path in the user's notation.
@@ -83,9 +83,9 @@ impl FileSeries {
 
     /// Starts the next file, and removes the oldest one if there are too many. If the disk is full, removes the oldest
     /// one first.
-    pub fn begin(&mut self, mut next: NextName<'_>) -> io::Result<BegunFile> {
+    pub fn begin(&mut self, mut next: NextName<'_>) -> io::Result<NewFile> {
         let name = match self.make(&mut next) {
-            Err(error) if is_full(&error) && self.is_one_too_many(1) => {
+            Err(error) if is_full(&error) && self.is_above_limit(1) => {
                 self.remove_oldest();
                 self.make(&mut next)
             }
@@ -98,25 +98,25 @@ impl FileSeries {
             // A reused name is now the newest.
             self.kept.retain(|kept| *kept != name);
             self.kept.push_back(name);
-            while self.is_one_too_many(0) {
+            while self.is_above_limit(0) {
                 self.remove_oldest();
             }
         }
-        Ok(BegunFile { file, path })
+        Ok(NewFile { file, path })
     }
 
     fn make(&mut self, next: &mut NextName<'_>) -> io::Result<(OsString, File)> {
         let names = match next {
             NextName::New(names) => names,
             NextName::Again(name) => {
-                let file = self.folder.open_output(name, Opening::stream(Contents::Emptied))?;
+                let file = self.folder.open_output(name, OutfileOptions::stream(Contents::Emptied))?;
                 return Ok((name.clone(), file));
             }
         };
         let mut there = None;
         for _ in 0..NAMES_MAX {
             let name = names();
-            match self.folder.open_output(&name, Opening::regular(Contents::New)) {
+            match self.folder.open_output(&name, OutfileOptions::regular(Contents::New)) {
                 Ok(file) => return Ok((name, file)),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => there = Some(error),
                 Err(error) => return Err(error),
@@ -125,7 +125,7 @@ impl FileSeries {
         Err(there.unwrap_or_else(|| io::ErrorKind::NotFound.into()))
     }
 
-    fn is_one_too_many(&self, more: usize) -> bool {
+    fn is_above_limit(&self, more: usize) -> bool {
         self.keep.is_some_and(|keep| self.kept.len() + more > keep)
     }
 
@@ -138,14 +138,14 @@ impl FileSeries {
                 self.report.not_removed += 1;
                 if self.report.not_removed == 1 {
                     let path = self.place.join(&name);
-                    say(&format!("{} cannot be removed: {}", path.display(), words_of(&of_call(error))));
+                    print_message(&format!("{} cannot be removed: {}", path.display(), words_of(&of_call(error))));
                 }
             }
         }
     }
 
     /// Runs the commands on a complete, closed file.
-    pub fn completed(&mut self, path: &Path) {
+    pub fn run_commands(&mut self, path: &Path) {
         if let Some(commands) = &mut self.commands {
             commands.run_with(path);
         }

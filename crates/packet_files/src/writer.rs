@@ -3,17 +3,17 @@
 use super::copy::{LOST_CHECKSUM_LENGTH, ONE_LINK_TYPE, OTHER_TIMES, smaller_snaplen};
 use super::figures::{Figures, WriteCounts};
 use super::format::PacketFormat;
-use super::formats::{IfaceOfSection, IfaceStatistics, PacketNotes};
+use super::formats::{IfaceStatistics, PacketNotes, SectionIface};
 use super::notes::{ConnectionNotes, NoteFields};
 use super::output_file::{OutputFile, cannot_write};
 use super::packing::Packing;
 use super::rotation::Rotation;
-use super::series::BegunFile;
+use super::series::NewFile;
 use capture::{CaptureReport, FileIface, PacketStream, SkippedRecords};
-use engine::{CellsOf, Disposition, Ended, FixedLookups, Plan, RowSink, Run, RunError, StreamFeed};
-use record::rows::{CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, LinkType};
+use engine::{CellsOf, Disposition, EndReason, FixedLookups, Plan, RowSink, Run, RunError, StreamFeed};
+use record::rows::{CapturedFrame, CapturedPacket, CapturedPackets, LinkType, SimilarFrames};
 use record::{Columns, Lookups, Next, RowCells, SourceError, SourceFault, Stream, StreamState};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::io;
 use std::path::Path;
 use std::rc::Rc;
@@ -48,8 +48,8 @@ impl PacketWriter {
 
     /// Creates the first file of a series.
     pub(super) fn begin(path: &Path, mut rotation: Rotation, packing: Option<Packing>) -> io::Result<PacketWriter> {
-        let BegunFile { file, path: begun } = rotation.begin()?;
-        let file = OutputFile::new(file, begun.display().to_string())?.packed(packing);
+        let NewFile { file, path: begun } = rotation.begin()?;
+        let file = OutputFile::new(file, begun.display().to_string())?.with_packing(packing);
         Ok(PacketWriter::new(path, file, Some(rotation)))
     }
 
@@ -96,32 +96,32 @@ impl PacketWriter {
 
     fn put(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells) {
         if self.notes.is_none() {
-            return self.put_captured(&row.captured());
+            return self.put_captured(&row.to_frame());
         }
         // This may start a new file, in which no notes have been written yet.
         self.begin_packet(row.frame.len());
         if let (PacketFormat::Pcapng(pcapng), Some(notes)) = (&mut self.format, &mut self.notes) {
-            let fields = &notes.of(row, cells.all())[..];
-            pcapng.write_noted(&row.captured(), PacketNotes { text: &[], fields }, &mut self.file.buffer);
+            let fields = &notes.of(row, cells.all_cells())[..];
+            pcapng.write_noted(&row.to_frame(), PacketNotes { text: &[], fields }, &mut self.file.buffer);
         }
         self.end_packet();
     }
 
     /// Writes packets with equal metadata, all at once if none of them can start a new file.
-    fn put_alike(&mut self, packets: &CapturedFrames<'_>) {
+    fn put_alike(&mut self, packets: &SimilarFrames<'_>) {
         if self.rotation.is_some() {
             return packets.iter().for_each(|packet| self.put_captured(&packet));
         }
         let count = packets.places.len() as u64;
         self.taken += count;
-        let (buffer, ends) = self.file.waiting();
+        let (buffer, ends) = self.file.waiting_records();
         match &mut self.format {
             PacketFormat::Pcap(pcap) => {
-                if !pcap.write_alike(packets, ends, buffer) {
+                if !pcap.write_similar(packets, ends, buffer) {
                     return self.refuse(count, ONE_LINK_TYPE);
                 }
             }
-            PacketFormat::Pcapng(pcapng) => pcapng.write_alike(packets, ends, buffer),
+            PacketFormat::Pcapng(pcapng) => pcapng.write_similar(packets, ends, buffer),
         }
         if self.file.is_full() {
             self.write_out();
@@ -184,7 +184,7 @@ impl PacketWriter {
     fn refuse(&mut self, packets: u64, why: &str) {
         self.written.not_written += packets;
         if !std::mem::replace(&mut self.has_said, true) {
-            say(&format!("{}: packets are not written: {why}", self.file.name));
+            print_message(&format!("{}: packets are not written: {why}", self.file.name));
         }
     }
 
@@ -200,7 +200,7 @@ impl PacketWriter {
             false => self.format.continue_file(),
         }
         if let Some(rotation) = self.rotation.as_mut().filter(|_| self.file.is_empty()) {
-            rotation.state.forget_packets();
+            rotation.state.reset_packets();
         }
         self.refuse(failure.packets, &failure.why);
     }
@@ -208,8 +208,7 @@ impl PacketWriter {
     /// Writes the rest of the file, with the latest counts of each interface.
     fn end_file(&mut self) {
         let report = self.figures.as_ref().map(|figures| figures.report());
-        let counts =
-            |iface: &IfaceOfSection<'_>| report.as_ref().map_or_else(Default::default, |r| statistics(iface, r));
+        let counts = |iface: &SectionIface<'_>| report.as_ref().map_or_else(Default::default, |r| statistics(iface, r));
         self.format.end_file(LinkType::ETHERNET, &counts, &mut self.file.buffer);
         if !self.is_closed {
             self.write_out();
@@ -228,7 +227,7 @@ impl PacketWriter {
 
     /// Writes all packets of a capture directly from the ring, until the capture ends or the reader closes the output.
     pub fn write_all(&mut self, stream: &mut PacketStream<'_>) -> Result<Run, RunError> {
-        let (mut ended, mut failed) = (Ended::Whole, None);
+        let (mut ended, mut failed) = (EndReason::Whole, None);
         self.flush();
         loop {
             let state = stream.next_captured(&mut |packets| {
@@ -238,7 +237,7 @@ impl PacketWriter {
             self.flush();
             match state {
                 _ if self.is_closed => {
-                    ended = Ended::Closed;
+                    ended = EndReason::Closed;
                     break;
                 }
                 Ok(StreamState::Open) => {}
@@ -300,8 +299,8 @@ impl RowSink<CapturedPackets> for PacketWriter {
 }
 
 /// The counts of an interface since the capture began.
-fn statistics(iface: &IfaceOfSection<'_>, report: &CaptureReport) -> IfaceStatistics {
-    let name = sys::escaped(iface.name);
+fn statistics(iface: &SectionIface<'_>, report: &CaptureReport) -> IfaceStatistics {
+    let name = sys::escape_bytes(iface.name);
     let dropped = report.dropped_by_ifaces.iter().filter(|drops| drops.iface == name).map(|drops| drops.packets).sum();
     IfaceStatistics {
         dropped_by_iface: Some(dropped),
@@ -320,7 +319,7 @@ pub(super) fn not_created(path: &Path, error: &io::Error) -> RunError {
 pub fn say_left_out((comments, skipped): (u64, SkippedRecords)) {
     let SkippedRecords { descriptions, others } = skipped;
     if comments + descriptions + others > 0 {
-        say(&format!(
+        print_message(&format!(
             "not written: {comments} packet comments, {descriptions} descriptions of interfaces and sections, and \
              {others} blocks with names, counts or secrets: `netwren capture cut FILE --write OUTPUT` copies them"
         ));

@@ -74,7 +74,7 @@ fn tcpdump_reads_pcap() {
     testkit::require_tool!("tcpdump");
     let mut writer = Pcap::new();
     let mut file = writer.header();
-    rows().iter().for_each(|row| writer.write(row, &Lookups::none(), &mut file));
+    rows().iter().for_each(|row| writer.write(row, &Lookups::empty(), &mut file));
     let lines = tcpdump(&["-tt"], &file);
     assert_eq!(lines[..2], [format!("1795265034.699260 {UDP4}"), format!("1795265034.699260 {UDP6}")]);
     assert_eq!(lines.len(), 3, "ARP is a packet that it does not know: {lines:?}");
@@ -85,7 +85,7 @@ fn tcpdump_reads_pcap() {
 #[test]
 fn tcpdump_reads_pcapng() {
     testkit::require_tool!("tcpdump");
-    let lookups = Lookups::none().with(LookupId::Ifaces, &Names);
+    let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &Names);
     let mut writer = PcapNg::new();
     let mut sections = [Vec::new(), Vec::new(), Vec::new()];
     for section in &mut sections {

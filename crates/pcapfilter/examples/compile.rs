@@ -2,7 +2,7 @@
 //! EN10MB 'tcp port 80'`. `@N` stands for N hosts.
 #![allow(clippy::print_stdout, clippy::print_stderr, missing_docs)]
 
-use pcapfilter::{FilterTarget, LinkType, NameFiles, Origin, compile};
+use pcapfilter::{FilterTarget, LinkType, NameFiles, PacketOrigin, compile};
 use std::time::Instant;
 
 fn main() {
@@ -13,7 +13,7 @@ fn main() {
         let hosts = (0..number).map(|number| format!("10.{}.{}.{}", number * 7 % 256, number / 256, number % 256));
         text = format!("host {}", hosts.collect::<Vec<_>>().join(" or "));
     }
-    let origin = Origin::Live { vlan_beside: false };
+    let origin = PacketOrigin::Live { vlan_beside: false };
     let target = FilterTarget { link, origin, snaplen: 262_144, netmask: None };
     let start = Instant::now();
     let compiled = compile(&text, &target, &NameFiles::default());

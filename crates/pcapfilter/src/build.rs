@@ -24,7 +24,7 @@ const CHAIN_OFFSET: MemorySlot = MemorySlot(5);
 
 /// The purpose of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Purpose {
+pub(crate) enum ProgramPurpose {
     /// Decides everything, in user space.
     Exact,
     /// Accepts everything that might pass, in the kernel.
@@ -37,38 +37,38 @@ pub(crate) struct Builder<'a> {
     pub(crate) values: &'a mut Values,
     /// The conditions of the leaves, indexed by leaf number.
     pub(crate) conditions: &'a [Condition],
-    pub(crate) purpose: Purpose,
+    pub(crate) purpose: ProgramPurpose,
     /// True if the program accepts packets that the user-space program must check.
     pub(crate) is_superset: bool,
 }
 
 /// The successors of a condition, and whether it is under an odd number of `not`.
 #[derive(Clone, Copy)]
-struct Ways {
+struct Successors {
     yes: NodeId,
     no: NodeId,
     is_negated: bool,
 }
 
-impl Ways {
-    fn turned(self) -> Ways {
-        Ways { yes: self.no, no: self.yes, is_negated: !self.is_negated }
+impl Successors {
+    fn swapped(self) -> Successors {
+        Successors { yes: self.no, no: self.yes, is_negated: !self.is_negated }
     }
 }
 
 impl Builder<'_> {
     /// Builds the whole graph and returns its root.
-    pub(crate) fn whole(&mut self, tree: &Expr, yes: NodeId, no: NodeId) -> NodeId {
-        self.expr(tree, Ways { yes, no, is_negated: false })
+    pub(crate) fn build_root(&mut self, tree: &Expr, yes: NodeId, no: NodeId) -> NodeId {
+        self.expr(tree, Successors { yes, no, is_negated: false })
     }
 
-    fn expr(&mut self, tree: &Expr, ways: Ways) -> NodeId {
+    fn expr(&mut self, tree: &Expr, ways: Successors) -> NodeId {
         match tree {
             Expr::Leaf(number) => match self.conditions.get(*number) {
                 Some(condition) => self.condition(condition, ways),
                 None => ways.no,
             },
-            Expr::Not(inner) => self.expr(inner, ways.turned()),
+            Expr::Not(inner) => self.expr(inner, ways.swapped()),
             Expr::Chain(first, rest) => {
                 // From right to left: the part before `or x` continues with x if it fails, the part before `and x` if
                 // it holds.
@@ -85,28 +85,30 @@ impl Builder<'_> {
         }
     }
 
-    fn condition(&mut self, condition: &Condition, ways: Ways) -> NodeId {
-        let Ways { yes, no, .. } = ways;
+    fn condition(&mut self, condition: &Condition, ways: Successors) -> NodeId {
+        let Successors { yes, no, .. } = ways;
         match condition {
             Condition::Always(true) => yes,
             Condition::Always(false) => no,
             Condition::Test(test) => self.graph.test(self.values, *test, yes, no),
-            Condition::Not(inner) => self.condition(inner, ways.turned()),
+            Condition::Not(inner) => self.condition(inner, ways.swapped()),
             Condition::All(parts) => {
-                parts.iter().rev().fold(yes, |yes, part| self.condition(part, Ways { yes, ..ways }))
+                parts.iter().rev().fold(yes, |yes, part| self.condition(part, Successors { yes, ..ways }))
             }
-            Condition::Any(parts) => parts.iter().rev().fold(no, |no, part| self.condition(part, Ways { no, ..ways })),
+            Condition::Any(parts) => {
+                parts.iter().rev().fold(no, |no, part| self.condition(part, Successors { no, ..ways }))
+            }
             Condition::Store(slot, value) => self.graph.store(*slot, *value, yes),
             Condition::InRanges(value, ranges) => self.ranges(*value, ranges, yes, no),
             Condition::InPrefixes(words, prefixes) => self.prefixes(words, prefixes, yes, no),
             Condition::Chain(chain) => self.chain(*chain, ways),
-            Condition::Extra(number) => self.extra(*number, ways),
+            Condition::Extra(number) => self.build_extra(*number, ways),
         }
     }
 
     /// A word defined by the caller. User space evaluates it; the kernel accepts the packet either way.
-    fn extra(&mut self, number: usize, ways: Ways) -> NodeId {
-        if self.purpose == Purpose::Superset {
+    fn build_extra(&mut self, number: usize, ways: Successors) -> NodeId {
+        if self.purpose == ProgramPurpose::Superset {
             self.is_superset = true;
             return if ways.is_negated { ways.no } else { ways.yes };
         }
@@ -116,10 +118,10 @@ impl Builder<'_> {
     }
 
     /// The loop over the headers is unrolled, because the kernel rejects programs with loops.
-    fn chain(&mut self, chain: HeaderChain, ways: Ways) -> NodeId {
+    fn chain(&mut self, chain: HeaderChain, ways: Successors) -> NodeId {
         let (mut next, levels) = match self.purpose {
-            Purpose::Exact => (ways.no, HEADERS_MAX),
-            Purpose::Superset => {
+            ProgramPurpose::Exact => (ways.no, HEADERS_MAX),
+            ProgramPurpose::Superset => {
                 self.is_superset = true;
                 (ACCEPT, HEADERS_KERNEL)
             }
@@ -135,7 +137,7 @@ impl Builder<'_> {
     }
 
     /// Handles one header: the protocol is found, the chain ends, or it continues with the next header.
-    fn header(&mut self, chain: HeaderChain, ways: Ways, next: NodeId) -> NodeId {
+    fn header(&mut self, chain: HeaderChain, ways: Successors, next: NodeId) -> NodeId {
         const AUTHENTICATION: u32 = 51;
         const OPTIONS_ROUTING_FRAGMENT: [u32; 4] = [0, 60, 43, 44];
         let protocol = self.values.slot(CHAIN_PROTOCOL);

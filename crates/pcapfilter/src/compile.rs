@@ -1,7 +1,7 @@
 //! Compiles the text of an expression to programs.
 
 use crate::ast::{Expr, Leaf, Primitive};
-use crate::build::{Builder, Purpose};
+use crate::build::{Builder, ProgramPurpose};
 use crate::condition::Condition;
 use crate::emit::{check_length, emit};
 use crate::error::FilterError;
@@ -12,7 +12,7 @@ use crate::instruction::{Program, code::RET_K};
 use crate::names::NameSource;
 use crate::optimise::optimise;
 use crate::parser::{self, ExtraWord};
-use crate::target::{FilterTarget, Origin};
+use crate::target::{FilterTarget, PacketOrigin};
 use crate::value::Values;
 use crate::words::IdKind;
 
@@ -63,9 +63,10 @@ pub fn compile_with(
     if target.snaplen == 0 {
         return Err(FilterError::new("snaplen of 0 rejects all packets", 0));
     }
-    let parser::Parsed { mut leaves, tree } = parser::parse(text, words);
+    let parser::ParseResult { mut leaves, tree } = parser::parse(text, words);
     let extras = number_extras(&mut leaves);
-    let mut values = if target.origin == Origin::LiveTagged { Values::tag_beside() } else { Values::default() };
+    let mut values =
+        if target.origin == PacketOrigin::LiveTagged { Values::with_metadata_tag() } else { Values::default() };
     let mut tree = tree;
     let sets = match &mut tree {
         Ok(Some(tree)) => group::take_sets(tree, &leaves),
@@ -91,13 +92,13 @@ pub fn compile_with(
         return Err(FilterError::new("a computed offset may point into the VLAN tag", 0));
     }
     let needs_verdict = !leaves.iter().any(is_unoptimised);
-    let (kernel, is_superset) = program(&tree, &conditions, &mut values, target, Purpose::Superset)?;
+    let (kernel, is_superset) = program(&tree, &conditions, &mut values, target, ProgramPurpose::Superset)?;
     if needs_verdict && kernel.instructions.iter().all(|instruction| instruction.code == RET_K && instruction.k == 0) {
         return Err(FilterError::new("expression rejects all packets", 0));
     }
     check_length(&kernel)?;
     let rest = match is_superset {
-        true => Some(program(&tree, &conditions, &mut values, target, Purpose::Exact)?.0),
+        true => Some(program(&tree, &conditions, &mut values, target, ProgramPurpose::Exact)?.0),
         false => None,
     };
     Ok(Filter { kernel, rest, extras })
@@ -131,10 +132,10 @@ fn program(
     conditions: &[Condition],
     values: &mut Values,
     target: &FilterTarget,
-    purpose: Purpose,
+    purpose: ProgramPurpose,
 ) -> Result<(Program, bool), FilterError> {
     let mut builder = Builder { graph: Graph::new(), values, conditions, purpose, is_superset: false };
-    let mut root = builder.whole(tree, ACCEPT, REJECT);
+    let mut root = builder.build_root(tree, ACCEPT, REJECT);
     for slot in OFFSET_SLOTS {
         let zero = builder.values.constant(0);
         root = builder.graph.store(slot, zero, root);

@@ -35,7 +35,7 @@ pub(crate) struct HeaderChain {
 
 impl Condition {
     /// Returns the opposite condition.
-    pub(crate) fn negated(self) -> Condition {
+    pub(crate) fn negate(self) -> Condition {
         Condition::Not(Box::new(self))
     }
 
@@ -49,7 +49,7 @@ impl Condition {
                 Compare::Greater => Compare::GreaterOrEqual,
                 Compare::GreaterOrEqual => Compare::Greater,
             };
-            return Condition::compare(values, right, opposite, left).negated();
+            return Condition::compare(values, right, opposite, left).negate();
         }
         let masked = match (values.get(left), second) {
             (crate::value::Value::Binary(Operator::And, value, mask), Some(second)) if compare == Compare::Equal => {
@@ -59,7 +59,7 @@ impl Condition {
         };
         match masked {
             Some((value, mask, _, 0)) => {
-                Condition::Test(Test { left: value, compare: Compare::AnyBit, right: mask }).negated()
+                Condition::Test(Test { left: value, compare: Compare::AnyBit, right: mask }).negate()
             }
             Some((value, mask, bit, second)) if bit == second && bit.is_power_of_two() => {
                 Condition::Test(Test { left: value, compare: Compare::AnyBit, right: mask })

@@ -16,10 +16,10 @@ const SKIP_MAX: usize = 255;
 struct Block {
     node: NodeId,
     body: Vec<Instruction>,
-    end: End,
+    end: BlockEnd,
 }
 
-enum End {
+enum BlockEnd {
     Return(bool),
     Next(NodeId),
     Branch { jump: Instruction, yes: NodeId, no: NodeId },
@@ -30,7 +30,7 @@ pub(crate) fn emit(graph: &Graph, values: &Values, root: NodeId, snaplen: u32) -
     let blocks = blocks(graph, values, root)?;
     let mut assembly = Assembly { reversed: Vec::new(), placed: HashMap::new(), near: HashMap::new(), graph, snaplen };
     for block in blocks.into_iter().rev() {
-        assembly.place(block);
+        assembly.place_block(block);
     }
     let mut instructions = assembly.reversed;
     instructions.reverse();
@@ -53,10 +53,10 @@ fn blocks(graph: &Graph, values: &Values, root: NodeId) -> Result<Vec<Block>, Fi
         let mut registers = entries.remove(&node).unwrap_or_default();
         let mut body = Vec::new();
         let end = match graph.get(node) {
-            GraphNode::Return(accepts) => End::Return(accepts),
+            GraphNode::Return(accepts) => BlockEnd::Return(accepts),
             GraphNode::Store { slot, value, next } => {
                 registers.store(values, &mut body, slot, value)?;
-                End::Next(next)
+                BlockEnd::Next(next)
             }
             GraphNode::Test { test, yes, no } => {
                 let operand = registers.compare(values, &mut body, test.left, test.right)?;
@@ -70,16 +70,16 @@ fn blocks(graph: &Graph, values: &Values, root: NodeId) -> Result<Vec<Block>, Fi
                     Some(constant) => Instruction::new(code::JMP | operation, constant),
                     None => Instruction::new(code::JMP | operation | code::X, 0),
                 };
-                End::Branch { jump, yes, no }
+                BlockEnd::Branch { jump, yes, no }
             }
         };
         let nexts = match end {
-            End::Return(_) => [None, None],
-            End::Next(next) => [Some(next), None],
-            End::Branch { yes, no, .. } => [Some(yes), Some(no)],
+            BlockEnd::Return(_) => [None, None],
+            BlockEnd::Next(next) => [Some(next), None],
+            BlockEnd::Branch { yes, no, .. } => [Some(yes), Some(no)],
         };
         for next in nexts.into_iter().flatten() {
-            entries.entry(next).and_modify(|there| there.meet(&registers)).or_insert_with(|| registers.clone());
+            entries.entry(next).and_modify(|there| there.intersect(&registers)).or_insert_with(|| registers.clone());
         }
         blocks.push(Block { node, body, end });
     }
@@ -98,20 +98,20 @@ struct Assembly<'g> {
 }
 
 impl Assembly<'_> {
-    fn place(&mut self, block: Block) {
+    fn place_block(&mut self, block: Block) {
         match block.end {
-            End::Return(accepts) => self.push_return(accepts),
-            End::Next(next) => {
-                let distance = self.distance(self.placed.get(&next).copied());
+            BlockEnd::Return(accepts) => self.push_return(accepts),
+            BlockEnd::Next(next) => {
+                let distance = self.distance_to(self.placed.get(&next).copied());
                 if let Some(distance) = distance.filter(|distance| *distance > 0) {
                     self.reversed.push(Instruction::new(code::JMP | code::JA, distance as u32));
                 }
             }
-            End::Branch { jump, yes, no } => {
+            BlockEnd::Branch { jump, yes, no } => {
                 // Placing a jump for one target may move the other out of range, so this repeats.
-                while !(self.reaches(yes) && self.reaches(no)) {
-                    let far = if self.reaches(yes) { no } else { yes };
-                    self.push_near(far);
+                while !(self.is_in_reach(yes) && self.is_in_reach(no)) {
+                    let far = if self.is_in_reach(yes) { no } else { yes };
+                    self.push_relay(far);
                 }
                 let (jt, jf) = (self.skip(yes), self.skip(no));
                 self.reversed.push(Instruction { jt, jf, ..jump });
@@ -126,32 +126,32 @@ impl Assembly<'_> {
     }
 
     /// Returns the number of instructions between the next one to be pushed and the one at `index`.
-    fn distance(&self, index: Option<usize>) -> Option<usize> {
+    fn distance_to(&self, index: Option<usize>) -> Option<usize> {
         self.reversed.len().checked_sub(index? + 1)
     }
 
     /// Returns the shortest distance to a block, or to an instruction that leads to it.
-    fn shortest(&self, to: NodeId) -> Option<usize> {
-        let block = self.distance(self.placed.get(&to).copied());
-        let near = self.distance(self.near.get(&to).copied());
+    fn shortest_distance(&self, to: NodeId) -> Option<usize> {
+        let block = self.distance_to(self.placed.get(&to).copied());
+        let near = self.distance_to(self.near.get(&to).copied());
         block.into_iter().chain(near).min()
     }
 
-    fn reaches(&self, to: NodeId) -> bool {
-        self.shortest(to).is_some_and(|distance| distance <= SKIP_MAX)
+    fn is_in_reach(&self, to: NodeId) -> bool {
+        self.shortest_distance(to).is_some_and(|distance| distance <= SKIP_MAX)
     }
 
     fn skip(&self, to: NodeId) -> u8 {
-        self.shortest(to).and_then(|distance| u8::try_from(distance).ok()).unwrap_or(0)
+        self.shortest_distance(to).and_then(|distance| u8::try_from(distance).ok()).unwrap_or(0)
     }
 
     /// Places an instruction that jumps far. No code falls through into it, because it comes after a branch, which
     /// always jumps.
-    fn push_near(&mut self, to: NodeId) {
+    fn push_relay(&mut self, to: NodeId) {
         match self.graph.get(to) {
             GraphNode::Return(accepts) => self.push_return(accepts),
             _ => {
-                let distance = self.distance(self.placed.get(&to).copied()).unwrap_or(0);
+                let distance = self.distance_to(self.placed.get(&to).copied()).unwrap_or(0);
                 self.reversed.push(Instruction::new(code::JMP | code::JA, distance as u32));
             }
         }

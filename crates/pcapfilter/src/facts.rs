@@ -10,7 +10,7 @@ const VALUES_MAX: usize = 24;
 const NOT_MAX: usize = 8;
 
 #[derive(Clone, Debug, PartialEq)]
-struct Known {
+struct KnownFact {
     value: ValueId,
     lowest: u32,
     highest: u32,
@@ -23,18 +23,18 @@ struct Known {
 /// The facts of one path, or the facts that several paths share.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct PathFacts {
-    list: Vec<Known>,
+    list: Vec<KnownFact>,
 }
 
 impl PathFacts {
-    fn find(&self, value: ValueId) -> Option<&Known> {
+    fn find(&self, value: ValueId) -> Option<&KnownFact> {
         self.list.iter().find(|known| known.value == value)
     }
 
     /// Returns the result of `test` on this path, if it is known.
     pub(crate) fn outcome(&self, values: &Values, test: Test) -> Option<bool> {
         let right = values.constant_of(test.right)?;
-        let Known { lowest, highest, not, ones, zeros, .. } = self.find(test.left)?;
+        let KnownFact { lowest, highest, not, ones, zeros, .. } = self.find(test.left)?;
         let (lowest, highest) = (*lowest, *highest);
         match test.compare {
             Compare::Equal if lowest == highest => Some(lowest == right),
@@ -54,7 +54,7 @@ impl PathFacts {
     }
 
     /// Adds the result of `test`.
-    pub(crate) fn learn(&mut self, values: &Values, test: Test, said: bool) {
+    pub(crate) fn add_result(&mut self, values: &Values, test: Test, said: bool) {
         let Some(right) = values.constant_of(test.right) else { return };
         let at = match self.list.iter().position(|known| known.value == test.left) {
             Some(at) => at,
@@ -63,7 +63,7 @@ impl PathFacts {
                     self.list.remove(0);
                 }
                 let value = test.left;
-                self.list.push(Known { value, lowest: 0, highest: u32::MAX, not: Vec::new(), ones: 0, zeros: 0 });
+                self.list.push(KnownFact { value, lowest: 0, highest: u32::MAX, not: Vec::new(), ones: 0, zeros: 0 });
                 self.list.len() - 1
             }
         };
@@ -86,16 +86,16 @@ impl PathFacts {
     }
 
     /// Forgets values that were computed from a word of scratch memory, because the word is now written.
-    pub(crate) fn forget(&mut self, values: &Values, slot: MemorySlot) {
-        self.list.retain(|known| !values.reads(known.value, slot));
+    pub(crate) fn remove_slot(&mut self, values: &Values, slot: MemorySlot) {
+        self.list.retain(|known| !values.reads_slot(known.value, slot));
     }
 
     /// Keeps only what is true on both paths.
-    pub(crate) fn meet(&mut self, other: &PathFacts) {
+    pub(crate) fn intersect(&mut self, other: &PathFacts) {
         self.list.retain_mut(|known| {
             let Some(other) = other.find(known.value) else { return false };
             // A number outside the bounds of the other path is excluded on that path too.
-            let excluded = |known: &Known, number: &u32| {
+            let excluded = |known: &KnownFact, number: &u32| {
                 known.not.contains(number) || *number < known.lowest || *number > known.highest
             };
             let mut not: Vec<u32> = known.not.iter().filter(|number| excluded(other, number)).copied().collect();

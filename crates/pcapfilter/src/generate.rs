@@ -15,7 +15,7 @@ mod ports;
 mod protocols;
 mod sets;
 
-pub(crate) use sets::{Members, is_uniform, members};
+pub(crate) use sets::{MemberKind, is_uniform, members};
 
 use crate::ast::{Leaf, Operator, Primitive};
 use crate::condition::Condition;
@@ -37,7 +37,7 @@ struct Offset {
 }
 
 impl Offset {
-    fn at(constant: u32) -> Offset {
+    fn constant(constant: u32) -> Offset {
         Offset { slot: None, constant }
     }
 
@@ -111,9 +111,9 @@ impl<'a> Generator<'a> {
             target,
             names,
             link: target.link,
-            header: Offset::at(0),
-            payload: Offset::at(payload),
-            link_type: link_type.map(Offset::at),
+            header: Offset::constant(0),
+            payload: Offset::constant(payload),
+            link_type: link_type.map(Offset::constant),
             network: 0,
             network_without_snap: without_snap,
             labels: 0,
@@ -130,7 +130,7 @@ impl<'a> Generator<'a> {
             Primitive::Relation(relation, left, right) => self.relation(*relation, left, right),
             Primitive::Broadcast(proto) => self.broadcast(*proto),
             Primitive::Multicast(proto) => self.multicast(*proto),
-            Primitive::Less(bytes) => Ok(self.length(Compare::Greater, *bytes).negated()),
+            Primitive::Less(bytes) => Ok(self.length(Compare::Greater, *bytes).negate()),
             Primitive::Greater(bytes) => Ok(self.length(Compare::GreaterOrEqual, *bytes)),
             Primitive::Byte(offset, sign, number) => Ok(self.byte(*offset, *sign, *number)),
             Primitive::Inbound => self.direction(false),
@@ -159,7 +159,7 @@ impl<'a> Generator<'a> {
         let (base, start) = match place {
             HeaderPlace::LinkHeader => (self.base(self.header), self.header.constant),
             HeaderPlace::LinkType => {
-                let link_type = self.link_type.unwrap_or(Offset::at(0));
+                let link_type = self.link_type.unwrap_or(Offset::constant(0));
                 (self.base(link_type), link_type.constant)
             }
             HeaderPlace::Payload => (self.base(self.payload), self.payload.constant),
@@ -185,18 +185,18 @@ impl<'a> Generator<'a> {
         self.values.binary(Operator::Add, bytes, base)
     }
 
-    fn is(&mut self, place: HeaderPlace, offset: u32, size: Size, number: u32) -> Condition {
-        self.compared(place, offset, size, Compare::Equal, number)
+    fn test_equal(&mut self, place: HeaderPlace, offset: u32, size: Size, number: u32) -> Condition {
+        self.test_field(place, offset, size, Compare::Equal, number)
     }
 
-    fn compared(&mut self, place: HeaderPlace, offset: u32, size: Size, compare: Compare, number: u32) -> Condition {
+    fn test_field(&mut self, place: HeaderPlace, offset: u32, size: Size, compare: Compare, number: u32) -> Condition {
         let left = self.load(place, offset, size);
         let right = self.values.constant(number);
         Condition::compare(self.values, left, compare, right)
     }
 
     /// Tests whether the bits of `mask` in the field have the value `number`.
-    fn masked(&mut self, place: HeaderPlace, offset: u32, size: Size, number: u32, mask: u32) -> Condition {
+    fn test_masked(&mut self, place: HeaderPlace, offset: u32, size: Size, number: u32, mask: u32) -> Condition {
         let field = self.load(place, offset, size);
         let mask = self.values.constant(mask);
         let left = self.values.binary(Operator::And, field, mask);
@@ -216,7 +216,7 @@ impl<'a> Generator<'a> {
             };
             let (before, last) = rest.split_at(rest.len() - taken);
             let number = last.iter().fold(0, |number, byte| number << 8 | u32::from(*byte));
-            parts.push(self.is(place, offset.wrapping_add(before.len() as u32), size, number));
+            parts.push(self.test_equal(place, offset.wrapping_add(before.len() as u32), size, number));
             rest = before;
         }
         Condition::All(parts)

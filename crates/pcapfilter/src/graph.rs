@@ -127,7 +127,7 @@ impl NodeId {
 }
 
 impl Compare {
-    pub(crate) fn holds(self, left: u32, right: u32) -> bool {
+    pub(crate) fn compare_values(self, left: u32, right: u32) -> bool {
         match self {
             Compare::Equal => left == right,
             Compare::Greater => left > right,
@@ -139,5 +139,5 @@ impl Compare {
 
 /// Returns the result of a test of constants. A value compared with itself is not decided here: its load may fail.
 fn outcome(values: &Values, test: Test) -> Option<bool> {
-    Some(test.compare.holds(values.constant_of(test.left)?, values.constant_of(test.right)?))
+    Some(test.compare.compare_values(values.constant_of(test.left)?, values.constant_of(test.right)?))
 }

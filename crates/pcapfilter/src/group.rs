@@ -1,7 +1,7 @@
 //! Finds hosts, networks or ports that one set can test: with the same qualifiers, joined by `or`.
 
 use crate::ast::{Expr, Id, Join, Leaf, Primitive, Qualifiers};
-use crate::generate::{Members, is_uniform, members};
+use crate::generate::{MemberKind, is_uniform, members};
 use std::collections::{HashMap, HashSet};
 
 /// The fewest leaves that make a set.
@@ -11,7 +11,7 @@ const SET_MIN: usize = 2;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Set {
     pub(crate) qualifiers: Qualifiers,
-    pub(crate) members: Members,
+    pub(crate) members: MemberKind,
     pub(crate) leaves: Vec<usize>,
 }
 
@@ -63,7 +63,7 @@ fn flatten(first: &mut Expr, rest: &mut Vec<(Join, Expr)>) {
     *rest = flat;
 }
 
-fn kind_of(leaf: &Leaf) -> Option<(Qualifiers, Members)> {
+fn kind_of(leaf: &Leaf) -> Option<(Qualifiers, MemberKind)> {
     match &leaf.primitive {
         Primitive::Id(Some(qualifiers), id) => members(*qualifiers, id).map(|members| (*qualifiers, members)),
         _ => None,

@@ -12,7 +12,7 @@ const IPV6_TEXT_MAX: usize = 64;
 /// A token and its position.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Token {
-    pub(crate) what: What,
+    pub(crate) what: TokenKind,
     /// Bytes from the beginning of the expression.
     pub(crate) at: usize,
     /// True if a backslash makes it a name.
@@ -21,7 +21,7 @@ pub(crate) struct Token {
 
 /// The kind of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum What {
+pub(crate) enum TokenKind {
     Word(Word),
     /// A number, or a word that stands for one.
     Num(u32),
@@ -54,66 +54,66 @@ pub(crate) fn tokens(text: &str) -> Vec<Token> {
             continue;
         }
         let (what, length) = token(text, at);
-        let is_bad = matches!(what, What::Bad(_));
+        let is_bad = matches!(what, TokenKind::Bad(_));
         found.push(Token { what, at, is_escaped: *byte == b'\\' });
         at += length.max(1);
         if is_bad {
             break;
         }
     }
-    found.push(Token { what: What::End, at: at.min(text.len()), is_escaped: false });
+    found.push(Token { what: TokenKind::End, at: at.min(text.len()), is_escaped: false });
     found
 }
 
 /// Returns the token at `at`, and its length.
-fn token(text: &str, at: usize) -> (What, usize) {
+fn token(text: &str, at: usize) -> (TokenKind, usize) {
     let rest = text.get(at..).unwrap_or_default();
     let bytes = rest.as_bytes();
     // The rules are in libpcap's order: if two match the same length, the first one wins.
     let name = name_length(bytes);
-    let mut best = (What::Bad(None), 0);
-    let mut offer = |length: usize, what: &dyn Fn(&str) -> What| {
+    let mut best = (TokenKind::Bad(None), 0);
+    let mut offer = |length: usize, what: &dyn Fn(&str) -> TokenKind| {
         if length > best.1 {
             best = (what(rest.get(..length).unwrap_or_default()), length);
         }
     };
     if let Some(word) = rest.get(..name).and_then(words::find) {
-        offer(name, &|_| if let Word::Num(number) = word { What::Num(number) } else { What::Word(word) });
+        offer(name, &|_| if let Word::Num(number) = word { TokenKind::Num(number) } else { TokenKind::Word(word) });
     }
     if let Some((sign, length)) = sign(bytes) {
         offer(length, &|_| sign.clone());
     }
-    offer(arcnet_length(bytes), &|_| What::Arcnet);
-    offer(ether_length(bytes), &|text| What::Ether(ether(text)));
-    offer(number_length(bytes), &|text| number(text).map_or_else(|why| What::Bad(Some(why)), What::Num));
-    offer(dotted_length(bytes), &|text| What::Ipv4(text.to_owned()));
+    offer(arcnet_length(bytes), &|_| TokenKind::Arcnet);
+    offer(ether_length(bytes), &|text| TokenKind::Ether(ether(text)));
+    offer(number_length(bytes), &|text| number(text).map_or_else(|why| TokenKind::Bad(Some(why)), TokenKind::Num));
+    offer(dotted_length(bytes), &|text| TokenKind::Ipv4(text.to_owned()));
     offer(ipv6_length(rest), &|text| match Ipv6Addr::from_str(text) {
-        Ok(address) => What::Ipv6(text.to_owned(), address),
-        Err(_) => What::Bad(Some(format!("bogus IPv6 address {text}"))),
+        Ok(address) => TokenKind::Ipv6(text.to_owned(), address),
+        Err(_) => TokenKind::Bad(Some(format!("bogus IPv6 address {text}"))),
     });
-    offer(bogus_ether_length(bytes), &|text| What::Bad(Some(format!("bogus ethernet address {text}"))));
-    offer(name, &|text| What::Name(text.to_owned()));
+    offer(bogus_ether_length(bytes), &|text| TokenKind::Bad(Some(format!("bogus ethernet address {text}"))));
+    offer(name, &|text| TokenKind::Name(text.to_owned()));
     if bytes.first() == Some(&b'\\') {
         let length = rest.find([' ', '!', '(', ')', '\n', '\t']).unwrap_or(rest.len());
         if length > 1 {
-            offer(length, &|text| What::Name(text.get(1..).unwrap_or_default().to_owned()));
+            offer(length, &|text| TokenKind::Name(text.get(1..).unwrap_or_default().to_owned()));
         }
     }
     best
 }
 
-fn sign(bytes: &[u8]) -> Option<(What, usize)> {
+fn sign(bytes: &[u8]) -> Option<(TokenKind, usize)> {
     let pair = bytes.first_chunk::<2>();
     match pair {
-        Some(b"&&") => return Some((What::Word(Word::And), 2)),
-        Some(b"||") => return Some((What::Word(Word::Or), 2)),
-        Some(b"==") => return Some((What::Sign(b'='), 2)),
-        Some(pair @ (b">=" | b"<=" | b"!=" | b"<<" | b">>")) => return Some((What::Pair(*pair), 2)),
+        Some(b"&&") => return Some((TokenKind::Word(Word::And), 2)),
+        Some(b"||") => return Some((TokenKind::Word(Word::Or), 2)),
+        Some(b"==") => return Some((TokenKind::Sign(b'='), 2)),
+        Some(pair @ (b">=" | b"<=" | b"!=" | b"<<" | b">>")) => return Some((TokenKind::Pair(*pair), 2)),
         _ => {}
     }
     match bytes.first()? {
-        b'!' => Some((What::Word(Word::Not), 1)),
-        sign if b"+-*/%:[]<>()&|^=".contains(sign) => Some((What::Sign(*sign), 1)),
+        b'!' => Some((TokenKind::Word(Word::Not), 1)),
+        sign if b"+-*/%:[]<>()&|^=".contains(sign) => Some((TokenKind::Sign(*sign), 1)),
         _ => None,
     }
 }
@@ -292,7 +292,7 @@ fn number(text: &str) -> Result<u32, String> {
 /// The error for a token that no rule accepts.
 pub(crate) fn unexpected(token: &Token) -> FilterError {
     match &token.what {
-        What::Bad(Some(why)) => FilterError::new(why.clone(), token.at),
+        TokenKind::Bad(Some(why)) => FilterError::new(why.clone(), token.at),
         _ => FilterError::syntax(token.at),
     }
 }
@@ -304,17 +304,17 @@ mod tests {
 
     fn kinds(text: &str) -> String {
         let show = |token: Token| match token.what {
-            What::Word(word) => format!("{word:?}"),
-            What::Num(number) => number.to_string(),
-            What::Name(name) => format!("name:{name}"),
-            What::Ipv4(text) => format!("v4:{text}"),
-            What::Ipv6(text, _) => format!("v6:{text}"),
-            What::Ether(bytes) => format!("ether:{bytes:x?}"),
-            What::Arcnet => "arcnet".to_owned(),
-            What::Sign(sign) => char::from(sign).to_string(),
-            What::Pair(pair) => String::from_utf8_lossy(&pair).into_owned(),
-            What::Bad(why) => format!("bad:{}", why.unwrap_or_default()),
-            What::End => ".".to_owned(),
+            TokenKind::Word(word) => format!("{word:?}"),
+            TokenKind::Num(number) => number.to_string(),
+            TokenKind::Name(name) => format!("name:{name}"),
+            TokenKind::Ipv4(text) => format!("v4:{text}"),
+            TokenKind::Ipv6(text, _) => format!("v6:{text}"),
+            TokenKind::Ether(bytes) => format!("ether:{bytes:x?}"),
+            TokenKind::Arcnet => "arcnet".to_owned(),
+            TokenKind::Sign(sign) => char::from(sign).to_string(),
+            TokenKind::Pair(pair) => String::from_utf8_lossy(&pair).into_owned(),
+            TokenKind::Bad(why) => format!("bad:{}", why.unwrap_or_default()),
+            TokenKind::End => ".".to_owned(),
         };
         tokens(text).into_iter().map(show).collect::<Vec<_>>().join(" ")
     }

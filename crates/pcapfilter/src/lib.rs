@@ -39,4 +39,4 @@ pub use interpret::{Metadata, Packet, VlanTag, run};
 pub use link::LinkType;
 pub use names::{NameFiles, NameSource};
 pub use parser::ExtraWord;
-pub use target::{FilterTarget, Origin};
+pub use target::{FilterTarget, PacketOrigin};

@@ -48,7 +48,7 @@ fn round(graph: &mut Graph, values: &Values, root: NodeId) -> NodeId {
         let mut arrive = |to: NodeId, facts: PathFacts| {
             let there = known.get_mut(to.index());
             match there {
-                Some(Some(there)) => there.meet(&facts),
+                Some(Some(there)) => there.intersect(&facts),
                 Some(there) => *there = Some(facts),
                 None => {}
             }
@@ -59,16 +59,16 @@ fn round(graph: &mut Graph, values: &Values, root: NodeId) -> NodeId {
             GraphNode::Store { slot, value, next } => {
                 used |= values.slots_of(value);
                 let mut facts = facts;
-                facts.forget(values, slot);
+                facts.remove_slot(values, slot);
                 let next = arrive(next, facts);
                 (next, next)
             }
             GraphNode::Test { test, yes, no } => {
                 used |= values.slots_of(test.left) | values.slots_of(test.right);
                 let mut other = facts.clone();
-                other.learn(values, test, false);
+                other.add_result(values, test, false);
                 let mut facts = facts;
-                facts.learn(values, test, true);
+                facts.add_result(values, test, true);
                 let yes = follow(graph, values, &facts, yes);
                 let no = follow(graph, values, &other, no);
                 (arrive(yes, facts), arrive(no, other))
@@ -76,11 +76,11 @@ fn round(graph: &mut Graph, values: &Values, root: NodeId) -> NodeId {
         };
         edges.insert(*id, ways);
     }
-    rebuild(graph, values, &order, &edges, used, root)
+    rebuild_nodes(graph, values, &order, &edges, used, root)
 }
 
 /// Recreates the nodes with their new edges, beginning with the ends. `used` are the slots that are read.
-fn rebuild(
+fn rebuild_nodes(
     graph: &mut Graph,
     values: &Values,
     order: &[NodeId],

@@ -8,7 +8,7 @@ mod id;
 
 use crate::ast::{Arith, Expr, Join, Leaf, Primitive, Qualifiers};
 use crate::error::FilterError;
-use crate::lexer::{self, Token, What};
+use crate::lexer::{self, Token, TokenKind};
 use crate::words::{Dir, IdKind, Proto, Word};
 
 /// Maximum depth of nested parentheses, `not` and arithmetic.
@@ -27,7 +27,7 @@ pub struct ExtraWord {
 }
 
 /// The result of parsing: leaves in order, and the tree over them or the error.
-pub(crate) struct Parsed {
+pub(crate) struct ParseResult {
     pub(crate) leaves: Vec<Leaf>,
     /// The tree is None for an empty expression.
     pub(crate) tree: Result<Option<Expr>, FilterError>,
@@ -35,11 +35,11 @@ pub(crate) struct Parsed {
 
 /// Parses an expression. If parsing fails, the leaves before the failure are still returned: an error in one of them
 /// is reported instead.
-pub(crate) fn parse(text: &str, extra: &[ExtraWord]) -> Parsed {
+pub(crate) fn parse(text: &str, extra: &[ExtraWord]) -> ParseResult {
     let (tokens, leaves) = (lexer::tokens(text), Vec::new());
     let mut parser = Parser { tokens, next: 0, extra, leaves, depth: 0, operators: 0, last: None };
-    let tree = parser.whole();
-    Parsed { leaves: parser.leaves, tree }
+    let tree = parser.parse_all();
+    ParseResult { leaves: parser.leaves, tree }
 }
 
 struct Parser<'a> {
@@ -55,29 +55,29 @@ struct Parser<'a> {
 }
 
 /// The content of parentheses.
-enum Inner {
+enum ParenthesisContent {
     Expr(Expr),
     Arith(Arith),
 }
 
 impl Parser<'_> {
-    fn whole(&mut self) -> Result<Option<Expr>, FilterError> {
-        if self.peek() == &What::End {
+    fn parse_all(&mut self) -> Result<Option<Expr>, FilterError> {
+        if self.peek() == &TokenKind::End {
             return Ok(None);
         }
         let tree = self.expr()?;
-        if self.peek() == &What::End { Ok(Some(tree)) } else { Err(self.unexpected()) }
+        if self.peek() == &TokenKind::End { Ok(Some(tree)) } else { Err(self.unexpected()) }
     }
 
-    fn peek(&self) -> &What {
+    fn peek(&self) -> &TokenKind {
         self.peek_at(0)
     }
 
-    fn peek_at(&self, ahead: usize) -> &What {
-        self.tokens.get(self.next + ahead).map_or(&What::End, |token| &token.what)
+    fn peek_at(&self, ahead: usize) -> &TokenKind {
+        self.tokens.get(self.next + ahead).map_or(&TokenKind::End, |token| &token.what)
     }
 
-    fn at(&self) -> usize {
+    fn position(&self) -> usize {
         self.tokens.get(self.next).or(self.tokens.last()).map_or(0, |token| token.at)
     }
 
@@ -92,7 +92,7 @@ impl Parser<'_> {
 
     /// Consumes the token if it is this sign.
     fn take(&mut self, sign: u8) -> bool {
-        let is_next = self.peek() == &What::Sign(sign);
+        let is_next = self.peek() == &TokenKind::Sign(sign);
         self.next += usize::from(is_next);
         is_next
     }
@@ -102,12 +102,12 @@ impl Parser<'_> {
     }
 
     /// Enters one more level, or fails.
-    fn deeper(&mut self) -> Result<(), FilterError> {
+    fn enter_level(&mut self) -> Result<(), FilterError> {
         self.depth += 1;
         if self.depth <= DEPTH_MAX {
             Ok(())
         } else {
-            Err(FilterError::new("expression is nested too deeply", self.at()))
+            Err(FilterError::new("expression is nested too deeply", self.position()))
         }
     }
 
@@ -119,15 +119,15 @@ impl Parser<'_> {
     /// Terms joined by `and` and `or`.
     fn expr(&mut self) -> Result<Expr, FilterError> {
         match self.term()? {
-            Inner::Expr(first) => self.chain(first),
-            Inner::Arith(_) => Err(self.unexpected()),
+            ParenthesisContent::Expr(first) => self.chain(first),
+            ParenthesisContent::Arith(_) => Err(self.unexpected()),
         }
     }
 
     fn join(&mut self) -> Option<Join> {
         let join = match self.peek() {
-            What::Word(Word::And) => Join::And,
-            What::Word(Word::Or) => Join::Or,
+            TokenKind::Word(Word::And) => Join::And,
+            TokenKind::Word(Word::Or) => Join::Or,
             _ => return None,
         };
         self.advance();
@@ -141,8 +141,8 @@ impl Parser<'_> {
                 self.id()?
             } else {
                 match self.term()? {
-                    Inner::Expr(next) => next,
-                    Inner::Arith(_) => return Err(self.unexpected()),
+                    ParenthesisContent::Expr(next) => next,
+                    ParenthesisContent::Arith(_) => return Err(self.unexpected()),
                 }
             };
             rest.push((join, next));
@@ -151,49 +151,49 @@ impl Parser<'_> {
     }
 
     /// A primitive, `not`, or parentheses. Those may contain a number, which is returned if no relation follows.
-    fn term(&mut self) -> Result<Inner, FilterError> {
-        self.deeper()?;
+    fn term(&mut self) -> Result<ParenthesisContent, FilterError> {
+        self.enter_level()?;
         let found = match self.peek() {
-            What::Word(Word::Not) => {
+            TokenKind::Word(Word::Not) => {
                 self.advance();
                 match self.term()? {
-                    Inner::Expr(inner) => Inner::Expr(Expr::Not(Box::new(inner))),
-                    Inner::Arith(_) => return Err(self.unexpected()),
+                    ParenthesisContent::Expr(inner) => ParenthesisContent::Expr(Expr::Not(Box::new(inner))),
+                    ParenthesisContent::Arith(_) => return Err(self.unexpected()),
                 }
             }
-            What::Sign(b'(') => self.parenthesis()?,
-            What::Num(_) | What::Sign(b'-') | What::Word(Word::Len) => self.relation(None)?,
-            What::Word(Word::Proto(_)) if self.peek_at(1) == &What::Sign(b'[') => self.relation(None)?,
-            _ => Inner::Expr(self.primitive()?),
+            TokenKind::Sign(b'(') => self.parse_parenthesis()?,
+            TokenKind::Num(_) | TokenKind::Sign(b'-') | TokenKind::Word(Word::Len) => self.relation(None)?,
+            TokenKind::Word(Word::Proto(_)) if self.peek_at(1) == &TokenKind::Sign(b'[') => self.relation(None)?,
+            _ => ParenthesisContent::Expr(self.primitive()?),
         };
         self.depth -= 1;
         Ok(found)
     }
 
-    fn parenthesis(&mut self) -> Result<Inner, FilterError> {
+    fn parse_parenthesis(&mut self) -> Result<ParenthesisContent, FilterError> {
         let outer = self.last;
         self.advance();
         let inner = match self.term()? {
-            Inner::Expr(first) => Inner::Expr(self.chain(first)?),
+            ParenthesisContent::Expr(first) => ParenthesisContent::Expr(self.chain(first)?),
             arith => arith,
         };
         self.expect(b')')?;
         match inner {
-            Inner::Expr(inner) => {
+            ParenthesisContent::Expr(inner) => {
                 self.last = outer;
-                Ok(Inner::Expr(inner))
+                Ok(ParenthesisContent::Expr(inner))
             }
-            Inner::Arith(first) => self.relation(Some(first)),
+            ParenthesisContent::Arith(first) => self.relation(Some(first)),
         }
     }
 
     /// A primitive that begins with a word.
     fn primitive(&mut self) -> Result<Expr, FilterError> {
-        let at = self.at();
+        let at = self.position();
         if let Some(index) = self.extra_word() {
             return self.extra_primitive(index);
         }
-        let What::Word(word) = *self.peek() else { return Err(self.unexpected()) };
+        let TokenKind::Word(word) = *self.peek() else { return Err(self.unexpected()) };
         let proto = match word {
             Word::Proto(proto) => {
                 self.advance();
@@ -202,15 +202,15 @@ impl Parser<'_> {
             _ => Proto::Default,
         };
         match *self.peek() {
-            What::Word(Word::Dir(_) | Word::Kind(_)) => return self.qualified(proto),
-            What::Word(next @ (Word::Broadcast | Word::Multicast)) => {
+            TokenKind::Word(Word::Dir(_) | Word::Kind(_)) => return self.parse_qualified(proto),
+            TokenKind::Word(next @ (Word::Broadcast | Word::Multicast)) => {
                 self.advance();
                 self.last = None;
                 let is_broadcast = next == Word::Broadcast;
                 let primitive = if is_broadcast { Primitive::Broadcast(proto) } else { Primitive::Multicast(proto) };
                 return Ok(self.leaf(primitive, at));
             }
-            What::Word(Word::Foreign(word)) if word.refusal.contains("802.11") => {
+            TokenKind::Word(Word::Foreign(word)) if word.refusal.contains("802.11") => {
                 self.advance();
                 self.skip_argument()?;
                 self.last = None;
@@ -222,11 +222,11 @@ impl Parser<'_> {
         if proto != Proto::Default {
             return Ok(self.leaf(Primitive::Proto(proto), at));
         }
-        let primitive = self.other(word)?;
+        let primitive = self.parse_other(word)?;
         Ok(self.leaf(primitive, at))
     }
 
-    fn other(&mut self, word: Word) -> Result<Primitive, FilterError> {
+    fn parse_other(&mut self, word: Word) -> Result<Primitive, FilterError> {
         if !matches!(word, Word::And | Word::Or | Word::Mask) {
             self.advance();
         }
@@ -235,7 +235,7 @@ impl Parser<'_> {
             Word::Greater => Primitive::Greater(self.number()?),
             Word::Byte => {
                 let offset = self.number()?;
-                let What::Sign(sign @ (b'&' | b'|' | b'<' | b'>' | b'=')) = *self.peek() else {
+                let TokenKind::Sign(sign @ (b'&' | b'|' | b'<' | b'>' | b'=')) = *self.peek() else {
                     return Err(self.unexpected());
                 };
                 self.advance();
@@ -262,9 +262,9 @@ impl Parser<'_> {
 
     fn llc_type(&mut self) -> Option<String> {
         let name = match self.peek() {
-            What::Name(name) => name.clone(),
+            TokenKind::Name(name) => name.clone(),
             // Elsewhere it is a word of its own.
-            What::Word(Word::Foreign(word)) if word.refusal.starts_with("rnr") => "rnr".to_owned(),
+            TokenKind::Word(Word::Foreign(word)) if word.refusal.starts_with("rnr") => "rnr".to_owned(),
             _ => return None,
         };
         self.advance();
@@ -274,7 +274,7 @@ impl Parser<'_> {
     /// Skips the argument of a word that is refused. Words of ATM and SS7 also accept a relation.
     fn skip_argument(&mut self) -> Result<(), FilterError> {
         _ = self.relation_sign();
-        if !matches!(self.peek(), What::Name(_) | What::Num(_)) {
+        if !matches!(self.peek(), TokenKind::Name(_) | TokenKind::Num(_)) {
             return Err(self.unexpected());
         }
         self.advance();
@@ -282,7 +282,7 @@ impl Parser<'_> {
     }
 
     fn number(&mut self) -> Result<u32, FilterError> {
-        let What::Num(number) = *self.peek() else { return Err(self.unexpected()) };
+        let TokenKind::Num(number) = *self.peek() else { return Err(self.unexpected()) };
         self.advance();
         Ok(number)
     }
@@ -293,7 +293,7 @@ impl Parser<'_> {
         while self.take(b'(') {
             open += 1;
         }
-        if open == 0 && !matches!(self.peek(), What::Num(_)) {
+        if open == 0 && !matches!(self.peek(), TokenKind::Num(_)) {
             return Ok(None);
         }
         let number = self.number()?;
@@ -312,20 +312,20 @@ impl Parser<'_> {
     fn extra_word_at(&self, ahead: usize) -> Option<usize> {
         let token = self.tokens.get(self.next + ahead)?;
         match &token.what {
-            What::Name(name) if !token.is_escaped => self.extra.iter().position(|word| word.name == name),
+            TokenKind::Name(name) if !token.is_escaped => self.extra.iter().position(|word| word.name == name),
             _ => None,
         }
     }
 
     fn extra_primitive(&mut self, index: usize) -> Result<Expr, FilterError> {
-        let at = self.at();
+        let at = self.position();
         self.advance();
         self.last = None;
         let takes_argument = self.extra.get(index).is_some_and(|word| word.takes_argument);
         let argument = match self.peek() {
             _ if !takes_argument => String::new(),
-            What::Name(text) | What::Ipv4(text) | What::Ipv6(text, _) => text.clone(),
-            What::Num(number) => number.to_string(),
+            TokenKind::Name(text) | TokenKind::Ipv4(text) | TokenKind::Ipv6(text, _) => text.clone(),
+            TokenKind::Num(number) => number.to_string(),
             _ => return Err(self.unexpected()),
         };
         self.next += usize::from(takes_argument);
@@ -334,11 +334,11 @@ impl Parser<'_> {
 
     /// Directions: `src`, `src or dst`, `ta`.
     fn direction(&mut self) -> Option<Dir> {
-        let What::Word(Word::Dir(first)) = *self.peek() else { return None };
+        let TokenKind::Word(Word::Dir(first)) = *self.peek() else { return None };
         self.advance();
         let both = match (self.peek(), self.peek_at(1)) {
-            (What::Word(Word::Or), What::Word(Word::Dir(second))) => Some((Dir::SrcOrDst, *second)),
-            (What::Word(Word::And), What::Word(Word::Dir(second))) => Some((Dir::SrcAndDst, *second)),
+            (TokenKind::Word(Word::Or), TokenKind::Word(Word::Dir(second))) => Some((Dir::SrcOrDst, *second)),
+            (TokenKind::Word(Word::And), TokenKind::Word(Word::Dir(second))) => Some((Dir::SrcAndDst, *second)),
             _ => None,
         };
         if let Some((both, Dir::Src | Dir::Dst)) = both.filter(|(_, second)| is_other(first, *second)) {
@@ -349,10 +349,10 @@ impl Parser<'_> {
     }
 
     /// The remaining qualifiers and their id, after the protocol.
-    fn qualified(&mut self, proto: Proto) -> Result<Expr, FilterError> {
+    fn parse_qualified(&mut self, proto: Proto) -> Result<Expr, FilterError> {
         let dir = self.direction();
         let mut kind = IdKind::Default;
-        if let What::Word(Word::Kind(next)) = *self.peek() {
+        if let TokenKind::Word(Word::Kind(next)) = *self.peek() {
             let takes_dir = matches!(next, IdKind::Host | IdKind::Net | IdKind::Port | IdKind::Portrange);
             if dir.is_some() && !takes_dir {
                 return Err(self.unexpected());

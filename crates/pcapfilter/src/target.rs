@@ -4,7 +4,7 @@ use crate::link::LinkType;
 
 /// The origin of packets. The kernel knows more about them than their bytes; a file has everything in the bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum PacketOrigin {
     /// A socket of this host.
     Live {
         /// The kernel removes the outer VLAN tag from the packet (as for any AF_PACKET socket): the program looks for
@@ -29,7 +29,7 @@ pub struct FilterTarget {
     /// The link-layer header of the packets.
     pub link: LinkType,
     /// The origin of the packets.
-    pub origin: Origin,
+    pub origin: PacketOrigin,
     /// The number of bytes that an accepted packet is cut to: the return value of the program. Not 0.
     pub snaplen: u32,
     /// The network mask of the interface, for `ip broadcast`.
@@ -38,6 +38,6 @@ pub struct FilterTarget {
 
 impl FilterTarget {
     pub(crate) fn is_file(&self) -> bool {
-        matches!(self.origin, Origin::File { .. })
+        matches!(self.origin, PacketOrigin::File { .. })
     }
 }

@@ -88,7 +88,7 @@ pub(crate) fn code_of(operator: Operator) -> u16 {
 
 impl Values {
     /// Creates values for packets whose outer VLAN tag is in their metadata.
-    pub(crate) fn tag_beside() -> Values {
+    pub(crate) fn with_metadata_tag() -> Values {
         Values { is_tag_beside: true, ..Values::default() }
     }
 
@@ -234,7 +234,7 @@ impl Values {
             (Operator::And, Some(u32::MAX)) => return left,
             // Also for bytes that do not exist, like libpcap.
             (Operator::And | Operator::Mul, Some(0)) => return right,
-            (Operator::And, Some(mask)) if self.covers(mask, left) => return left,
+            (Operator::And, Some(mask)) if self.is_unmasked(mask, left) => return left,
             // (x + 1) + 2 is x + 3.
             (Operator::Add, Some(constant)) => {
                 if let Value::Binary(Operator::Add, inner, before) = self.get(left) {
@@ -250,7 +250,7 @@ impl Values {
     }
 
     /// True if the mask removes no bit that the value can have.
-    fn covers(&self, mask: u32, value: ValueId) -> bool {
+    fn is_unmasked(&self, mask: u32, value: ValueId) -> bool {
         let all = match self.get(value) {
             Value::Load { size: Size::Byte, .. } => 0xff,
             Value::Load { size: Size::Half, .. } => 0xffff,
@@ -260,7 +260,7 @@ impl Values {
     }
 
     /// True if a value is computed from this word of scratch memory.
-    pub(crate) fn reads(&self, value: ValueId, slot: MemorySlot) -> bool {
+    pub(crate) fn reads_slot(&self, value: ValueId, slot: MemorySlot) -> bool {
         self.slots_of(value) & slot.bit() != 0
     }
 

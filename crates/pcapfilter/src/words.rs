@@ -76,7 +76,7 @@ pub(crate) enum IdKind {
 
 /// A word for link types that we do not support. It is known so that it can be refused with libpcap's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Foreign {
+pub(crate) struct UnsupportedWord {
     pub(crate) refusal: &'static str,
     pub(crate) takes_argument: bool,
 }
@@ -108,7 +108,7 @@ pub(crate) enum Word {
     Geneve,
     Llc,
     /// A word of ATM, SS7, 802.11 or OpenBSD's packet log.
-    Foreign(Foreign),
+    Foreign(UnsupportedWord),
     Num(u32),
 }
 
@@ -163,7 +163,7 @@ pub(crate) const PROTOS: &[(&str, Proto)] = &[
     ("netbeui", Proto::Netbeui),
 ];
 
-const OTHERS: &[(&str, Word)] = &[
+const OTHER_WORDS: &[(&str, Word)] = &[
     ("src", Word::Dir(Dir::Src)),
     ("dst", Word::Dir(Dir::Dst)),
     ("address1", Word::Dir(Dir::Addr1)),
@@ -206,49 +206,52 @@ const OTHERS: &[(&str, Word)] = &[
 ];
 
 /// Words for link types that we do not support, the error message, and whether a name or number follows.
-const FOREIGN: &[(&str, Foreign)] = &[
-    ("on", Foreign { refusal: "ifname supported only on PF linktype", takes_argument: true }),
-    ("ifname", Foreign { refusal: "ifname supported only on PF linktype", takes_argument: true }),
-    ("rset", Foreign { refusal: "ruleset supported only on PF linktype", takes_argument: true }),
-    ("ruleset", Foreign { refusal: "ruleset supported only on PF linktype", takes_argument: true }),
-    ("srnr", Foreign { refusal: "srnr supported only on PF linktype", takes_argument: true }),
-    ("subrulenum", Foreign { refusal: "srnr supported only on PF linktype", takes_argument: true }),
-    ("reason", Foreign { refusal: "reason supported only on PF linktype", takes_argument: true }),
-    ("action", Foreign { refusal: "action supported only on PF linktype", takes_argument: true }),
-    ("rnr", Foreign { refusal: "rnr supported only on PF linktype", takes_argument: true }),
-    ("rulenum", Foreign { refusal: "rnr supported only on PF linktype", takes_argument: true }),
-    ("lane", Foreign { refusal: "'lane' supported only on raw ATM", takes_argument: false }),
-    ("metac", Foreign { refusal: "'metac' supported only on raw ATM", takes_argument: false }),
-    ("bcc", Foreign { refusal: "'bcc' supported only on raw ATM", takes_argument: false }),
-    ("sc", Foreign { refusal: "'sc' supported only on raw ATM", takes_argument: false }),
-    ("ilmic", Foreign { refusal: "'ilmic' supported only on raw ATM", takes_argument: false }),
-    ("oam", Foreign { refusal: "'oam' supported only on raw ATM", takes_argument: false }),
-    ("oamf4", Foreign { refusal: "'oamf4' supported only on raw ATM", takes_argument: false }),
-    ("connectmsg", Foreign { refusal: "'connectmsg' supported only on raw ATM", takes_argument: false }),
-    ("metaconnect", Foreign { refusal: "'metaconnect' supported only on raw ATM", takes_argument: false }),
-    ("oamf4ec", Foreign { refusal: "'oam4ec' supported only on raw ATM", takes_argument: false }),
-    ("oamf4sc", Foreign { refusal: "'oam4sc' supported only on raw ATM", takes_argument: false }),
-    ("vpi", Foreign { refusal: "'vpi' supported only on raw ATM", takes_argument: true }),
-    ("vci", Foreign { refusal: "'vci' supported only on raw ATM", takes_argument: true }),
-    ("fisu", Foreign { refusal: "'fisu' supported only on MTP2", takes_argument: false }),
-    ("lssu", Foreign { refusal: "'lssu' supported only on MTP2", takes_argument: false }),
-    ("msu", Foreign { refusal: "'msu' supported only on MTP2", takes_argument: false }),
-    ("lsu", Foreign { refusal: "'lssu' supported only on MTP2", takes_argument: false }),
-    ("hfisu", Foreign { refusal: "'hfisu' supported only on MTP2_HSL", takes_argument: false }),
-    ("hlssu", Foreign { refusal: "'hlssu' supported only on MTP2_HSL", takes_argument: false }),
-    ("hmsu", Foreign { refusal: "'hmsu' supported only on MTP2_HSL", takes_argument: false }),
-    ("sio", Foreign { refusal: "'sio' supported only on SS7", takes_argument: true }),
-    ("opc", Foreign { refusal: "'opc' supported only on SS7", takes_argument: true }),
-    ("dpc", Foreign { refusal: "'dpc' supported only on SS7", takes_argument: true }),
-    ("sls", Foreign { refusal: "'sls' supported only on SS7", takes_argument: true }),
-    ("hsio", Foreign { refusal: "'hsio' supported only on SS7", takes_argument: true }),
-    ("hopc", Foreign { refusal: "'hopc' supported only on SS7", takes_argument: true }),
-    ("hdpc", Foreign { refusal: "'hdpc' supported only on SS7", takes_argument: true }),
-    ("hsls", Foreign { refusal: "'hsls' supported only on SS7", takes_argument: true }),
-    ("type", Foreign { refusal: "802.11 link-layer types supported only on 802.11", takes_argument: true }),
-    ("subtype", Foreign { refusal: "802.11 link-layer types supported only on 802.11", takes_argument: true }),
-    ("direction", Foreign { refusal: "frame direction supported only with 802.11 headers", takes_argument: true }),
-    ("dir", Foreign { refusal: "frame direction supported only with 802.11 headers", takes_argument: true }),
+const FOREIGN: &[(&str, UnsupportedWord)] = &[
+    ("on", UnsupportedWord { refusal: "ifname supported only on PF linktype", takes_argument: true }),
+    ("ifname", UnsupportedWord { refusal: "ifname supported only on PF linktype", takes_argument: true }),
+    ("rset", UnsupportedWord { refusal: "ruleset supported only on PF linktype", takes_argument: true }),
+    ("ruleset", UnsupportedWord { refusal: "ruleset supported only on PF linktype", takes_argument: true }),
+    ("srnr", UnsupportedWord { refusal: "srnr supported only on PF linktype", takes_argument: true }),
+    ("subrulenum", UnsupportedWord { refusal: "srnr supported only on PF linktype", takes_argument: true }),
+    ("reason", UnsupportedWord { refusal: "reason supported only on PF linktype", takes_argument: true }),
+    ("action", UnsupportedWord { refusal: "action supported only on PF linktype", takes_argument: true }),
+    ("rnr", UnsupportedWord { refusal: "rnr supported only on PF linktype", takes_argument: true }),
+    ("rulenum", UnsupportedWord { refusal: "rnr supported only on PF linktype", takes_argument: true }),
+    ("lane", UnsupportedWord { refusal: "'lane' supported only on raw ATM", takes_argument: false }),
+    ("metac", UnsupportedWord { refusal: "'metac' supported only on raw ATM", takes_argument: false }),
+    ("bcc", UnsupportedWord { refusal: "'bcc' supported only on raw ATM", takes_argument: false }),
+    ("sc", UnsupportedWord { refusal: "'sc' supported only on raw ATM", takes_argument: false }),
+    ("ilmic", UnsupportedWord { refusal: "'ilmic' supported only on raw ATM", takes_argument: false }),
+    ("oam", UnsupportedWord { refusal: "'oam' supported only on raw ATM", takes_argument: false }),
+    ("oamf4", UnsupportedWord { refusal: "'oamf4' supported only on raw ATM", takes_argument: false }),
+    ("connectmsg", UnsupportedWord { refusal: "'connectmsg' supported only on raw ATM", takes_argument: false }),
+    ("metaconnect", UnsupportedWord { refusal: "'metaconnect' supported only on raw ATM", takes_argument: false }),
+    ("oamf4ec", UnsupportedWord { refusal: "'oam4ec' supported only on raw ATM", takes_argument: false }),
+    ("oamf4sc", UnsupportedWord { refusal: "'oam4sc' supported only on raw ATM", takes_argument: false }),
+    ("vpi", UnsupportedWord { refusal: "'vpi' supported only on raw ATM", takes_argument: true }),
+    ("vci", UnsupportedWord { refusal: "'vci' supported only on raw ATM", takes_argument: true }),
+    ("fisu", UnsupportedWord { refusal: "'fisu' supported only on MTP2", takes_argument: false }),
+    ("lssu", UnsupportedWord { refusal: "'lssu' supported only on MTP2", takes_argument: false }),
+    ("msu", UnsupportedWord { refusal: "'msu' supported only on MTP2", takes_argument: false }),
+    ("lsu", UnsupportedWord { refusal: "'lssu' supported only on MTP2", takes_argument: false }),
+    ("hfisu", UnsupportedWord { refusal: "'hfisu' supported only on MTP2_HSL", takes_argument: false }),
+    ("hlssu", UnsupportedWord { refusal: "'hlssu' supported only on MTP2_HSL", takes_argument: false }),
+    ("hmsu", UnsupportedWord { refusal: "'hmsu' supported only on MTP2_HSL", takes_argument: false }),
+    ("sio", UnsupportedWord { refusal: "'sio' supported only on SS7", takes_argument: true }),
+    ("opc", UnsupportedWord { refusal: "'opc' supported only on SS7", takes_argument: true }),
+    ("dpc", UnsupportedWord { refusal: "'dpc' supported only on SS7", takes_argument: true }),
+    ("sls", UnsupportedWord { refusal: "'sls' supported only on SS7", takes_argument: true }),
+    ("hsio", UnsupportedWord { refusal: "'hsio' supported only on SS7", takes_argument: true }),
+    ("hopc", UnsupportedWord { refusal: "'hopc' supported only on SS7", takes_argument: true }),
+    ("hdpc", UnsupportedWord { refusal: "'hdpc' supported only on SS7", takes_argument: true }),
+    ("hsls", UnsupportedWord { refusal: "'hsls' supported only on SS7", takes_argument: true }),
+    ("type", UnsupportedWord { refusal: "802.11 link-layer types supported only on 802.11", takes_argument: true }),
+    ("subtype", UnsupportedWord { refusal: "802.11 link-layer types supported only on 802.11", takes_argument: true }),
+    (
+        "direction",
+        UnsupportedWord { refusal: "frame direction supported only with 802.11 headers", takes_argument: true },
+    ),
+    ("dir", UnsupportedWord { refusal: "frame direction supported only with 802.11 headers", takes_argument: true }),
 ];
 
 /// Names of numbers: offsets of fields, types of messages, flags.
@@ -315,7 +318,7 @@ const NUMBERS: &[(&str, u32)] = &[
 /// Returns the meaning of a word; None for a name. Words are lower case, as in libpcap.
 pub(crate) fn find(text: &str) -> Option<Word> {
     let proto = PROTOS.iter().find(|(name, _)| *name == text).map(|(_, proto)| Word::Proto(*proto));
-    let other = || OTHERS.iter().find(|(name, _)| *name == text).map(|(_, word)| *word);
+    let other = || OTHER_WORDS.iter().find(|(name, _)| *name == text).map(|(_, word)| *word);
     let number = || NUMBERS.iter().find(|(name, _)| *name == text).map(|(_, number)| Word::Num(*number));
     let foreign = || FOREIGN.iter().find(|(name, _)| *name == text).map(|(_, word)| Word::Foreign(*word));
     proto.or_else(other).or_else(number).or_else(foreign)

@@ -1,10 +1,12 @@
 //! The kernel accepts our programs, and long lists stay small and fast.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-use pcapfilter::{Filter, FilterTarget, INSTRUCTIONS_MAX, LinkType, NameFiles, Origin, Packet, Program, compile, run};
+use pcapfilter::{
+    Filter, FilterTarget, INSTRUCTIONS_MAX, LinkType, NameFiles, Packet, PacketOrigin, Program, compile, run,
+};
 use std::time::{Duration, Instant};
 
-fn filter(expression: &str, origin: Origin) -> Filter {
+fn filter(expression: &str, origin: PacketOrigin) -> Filter {
     let names = NameFiles {
         services: "http 80/tcp\nhttps 443/tcp\nssh 22/tcp\ndomain 53/udp\ndomain 53/tcp\n",
         protocols: "tcp 6\nudp 17\nicmp 1\n",
@@ -14,7 +16,7 @@ fn filter(expression: &str, origin: Origin) -> Filter {
     compile(expression, &target, &names).unwrap_or_else(|error| panic!("{expression}: {error}"))
 }
 
-const LIVE: Origin = Origin::Live { vlan_beside: true };
+const LIVE: PacketOrigin = PacketOrigin::Live { vlan_beside: true };
 
 /// Attaches the program to an unused socket, so that the kernel checks it.
 fn attach(program: &Program) -> Result<(), String> {
@@ -62,7 +64,7 @@ fn passes(filter: &Filter, bytes: &[u8]) -> bool {
 #[test]
 fn a_thousand_hosts() {
     let hosts: Vec<String> = (0..1_000).map(|number| text(address(number))).collect();
-    for origin in [LIVE, Origin::File { is_swapped: false }] {
+    for origin in [LIVE, PacketOrigin::File { is_swapped: false }] {
         for expression in [
             format!("host {}", hosts.join(" or ")),
             format!("host {}", hosts.join(" or host ")),
@@ -78,7 +80,7 @@ fn a_thousand_hosts() {
             attach(&filter.kernel).unwrap();
         }
     }
-    let filter = filter(&format!("host {}", hosts.join(" or ")), Origin::File { is_swapped: false });
+    let filter = filter(&format!("host {}", hosts.join(" or ")), PacketOrigin::File { is_swapped: false });
     for number in (0..1_000).step_by(7) {
         assert!(passes(&filter, &ipv4_packet(address(number), [9, 9, 9, 9])));
         assert!(passes(&filter, &ipv4_packet([9, 9, 9, 9], address(number))));
@@ -128,7 +130,7 @@ fn what_the_kernel_would_refuse_is_refused() {
 
 #[test]
 fn printed_as_tcpdump_prints() {
-    let filter = filter("tcp port 80 and ip[8] > 64", Origin::Live { vlan_beside: false });
+    let filter = filter("tcp port 80 and ip[8] > 64", PacketOrigin::Live { vlan_beside: false });
     let numbers = filter.kernel.to_numbers();
     assert_eq!(Program::from_numbers(&numbers), Some(filter.kernel.clone()));
     assert_eq!(filter.kernel.to_c().lines().count() + 1, numbers.lines().count());

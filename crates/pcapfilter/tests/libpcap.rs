@@ -5,12 +5,12 @@ mod corpus;
 mod peer;
 mod random;
 
-use pcapfilter::{Filter, FilterTarget, LinkType, Metadata, Origin, Packet, Program, VlanTag, compile, run};
+use pcapfilter::{Filter, FilterTarget, LinkType, Metadata, Packet, PacketOrigin, Program, VlanTag, compile, run};
 use peer::{NAMES, Said};
 
-const NO_DEVICE: Origin = Origin::Live { vlan_beside: false };
+const NO_DEVICE: PacketOrigin = PacketOrigin::Live { vlan_beside: false };
 
-fn target(link: LinkType, origin: Origin) -> FilterTarget {
+fn target(link: LinkType, origin: PacketOrigin) -> FilterTarget {
     // tcpdump's mask without a device.
     FilterTarget { link, origin, snaplen: 262_144, netmask: Some(0) }
 }
@@ -138,7 +138,7 @@ fn files() {
         };
         let path = folder.path().join(link.name());
         std::fs::write(&path, corpus::file(number, &packets)).unwrap();
-        let target = target(link, Origin::File { is_swapped: false });
+        let target = target(link, PacketOrigin::File { is_swapped: false });
         for expression in expressions {
             let said = peer::ask(&["-r", path.to_str().unwrap()], expression);
             assert_eq!(compare(&target, expression, &said, &packets, &[Metadata::default()]), None);
@@ -148,12 +148,14 @@ fn files() {
 
 /// On a device, the kernel has the outer tag.
 #[test]
-fn root_tags_beside_the_packet() {
+fn root_tags_in_metadata() {
     testkit::require_root!();
     testkit::require_tool!("tcpdump");
     let packets = corpus::packets(LinkType::Ethernet);
-    let target =
-        FilterTarget { netmask: Some(0xff00_0000), ..target(LinkType::Ethernet, Origin::Live { vlan_beside: true }) };
+    let target = FilterTarget {
+        netmask: Some(0xff00_0000),
+        ..target(LinkType::Ethernet, PacketOrigin::Live { vlan_beside: true })
+    };
     let tag = |control: Option<u16>| {
         let vlan_tag = control.map(|control| VlanTag { kind: 0x8100, control });
         Metadata { vlan_tag, packet_type: 0, ifindex: 3 }
@@ -185,7 +187,7 @@ fn root_tags_beside_the_packet() {
 
 /// The program for a packet with its tag in the metadata matches the plain program on the packet with the tag in place.
 #[test]
-fn a_tag_beside_the_packet_is_read_as_on_the_wire() {
+fn a_tag_in_metadata_is_read_as_on_the_wire() {
     let corpus = corpus::packets(LinkType::Ethernet);
     let whole = corpus.iter().filter(|packet| packet.len() > 14);
     let tags = [[0x81, 0, 0, 77], [0x88, 0xa8, 0x60, 5], [0x91, 0, 0, 5]];
@@ -196,7 +198,7 @@ fn a_tag_beside_the_packet_is_read_as_on_the_wire() {
     let (mut compiled, mut passed, mut refused) = (0, 0, Vec::new());
     for expression in include_str!("expressions.txt").lines().chain(own) {
         let Ok(plain) = compile(expression, &target(LinkType::Ethernet, NO_DEVICE), &NAMES) else { continue };
-        let tagged = match compile(expression, &target(LinkType::Ethernet, Origin::LiveTagged), &NAMES) {
+        let tagged = match compile(expression, &target(LinkType::Ethernet, PacketOrigin::LiveTagged), &NAMES) {
             Ok(tagged) => tagged,
             Err(refusal) => {
                 refused.push(format!("{expression}: {refusal}"));

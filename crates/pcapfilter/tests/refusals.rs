@@ -1,12 +1,12 @@
 //! Errors in addition to libpcap's: the column and the limits. Also the caller's own words.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, missing_docs)]
 
-use pcapfilter::{ExtraWord, FilterError, FilterTarget, LinkType, NameFiles, Origin, compile, compile_with};
+use pcapfilter::{ExtraWord, FilterError, FilterTarget, LinkType, NameFiles, PacketOrigin, compile, compile_with};
 
 const NAMES: NameFiles<'static> = NameFiles { services: "", protocols: "", networks: "", ethers: "", hosts: "" };
 
 fn target(link: LinkType) -> FilterTarget {
-    FilterTarget { link, origin: Origin::Live { vlan_beside: false }, snaplen: 262_144, netmask: Some(0) }
+    FilterTarget { link, origin: PacketOrigin::Live { vlan_beside: false }, snaplen: 262_144, netmask: Some(0) }
 }
 
 fn refusal(expression: &str) -> FilterError {

@@ -108,7 +108,7 @@ fn observe(
             name.starts_with("tcp ") || port.is_some_and(|port| port < first)
         });
     }
-    let lacks_descriptors = session.host().recorded().is_some_and(|header| header.holds_everything);
+    let lacks_descriptors = session.host().recording_header().is_some_and(|header| header.holds_everything);
     Ok(Observed { findings: diagnose(&samples), samples, listeners: all, names, lacks_descriptors, lookups })
 }
 
@@ -259,7 +259,7 @@ fn note_unknown(names: &[&str], stats: &mut Accounting) {
     let Some(shown) = names.get(..names.len().min(UNKNOWN_NAMED)).filter(|shown| !shown.is_empty()) else { return };
     let more = if names.len() > shown.len() { ", ..." } else { "" };
     stats.unanswered = true;
-    let shown = sys::escaped(shown.join(", ").as_bytes());
+    let shown = sys::escape_bytes(shown.join(", ").as_bytes());
     let text = format!("network namespaces are missing in the baseline: {shown}{more}");
     stats.add_reason(names.len() as u64, text);
 }

@@ -8,7 +8,7 @@ use lookups::long_work;
 use lookups::session::Session;
 use record::rows::KernelCounters;
 use record::{Accounting, Demand, Next, Source, SourceError};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -124,7 +124,7 @@ impl CounterWindow {
         };
         let announced = self.announced.filter(|_| self.is_once());
         if let Some(what) = announced {
-            say(&format!("{what} {}", long_work::until(Some(window))));
+            print_message(&format!("{what} {}", long_work::until(Some(window))));
         }
         let is_over = long_work::wait(session, window, announced.unwrap_or("waiting"));
         if !is_over && !self.compares_early() {

@@ -61,7 +61,7 @@ fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) 
         match count(host, pid, seen_ns) {
             Ok(Some((used, limit))) => found.push(Descriptors { owner: owner.clone(), pid, used, limit }),
             Ok(None) => {}
-            Err(error) if error.errno.is_gone() => {}
+            Err(error) if error.errno.is_missing_object() => {}
             Err(error) if error.errno == Errno::NOT_RECORDED => {
                 stats.unanswered = true;
                 stats.add_reason(0, NOT_RECORDED);

@@ -64,7 +64,7 @@ impl EntriesPass {
             return true;
         }
         let fields: Vec<usize> = self.fields.iter().filter_map(|name| field_index::<Nat>(name)).collect();
-        let filter = engine::filter::conjuncts(Schema::of::<Nat>(), self.filter).unwrap_or_default();
+        let filter = engine::filter::conjuncts(Schema::from_table::<Nat>(), self.filter).unwrap_or_default();
         let demand = Demand::new(&fields, filter);
         let mut each = |row: &Conntrack<'_>| {
             let sample = samples.get_mut(&Some(row.netns_id)).filter(|_| wanted.contains(&row.netns_id));

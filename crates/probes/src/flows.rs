@@ -36,7 +36,7 @@ impl ProbeReader for FlowReader {
 fn add_flow(sample: &mut Sample, row: &Conntrack<'_>) {
     sample.around.flows.entries += 1;
     let Some(status) = row.status else { return };
-    let is_answered = status.has(CtStatus::SEEN_REPLY);
+    let is_answered = status.contains(CtStatus::SEEN_REPLY);
     let (setting, usual) = match row.orig.proto {
         ip_proto::UDP => ("netfilter/nf_conntrack_udp_timeout", 30),
         ip_proto::TCP => ("netfilter/nf_conntrack_tcp_timeout_syn_sent", 120),

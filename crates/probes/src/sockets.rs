@@ -72,8 +72,8 @@ impl ProbeReader for SocketReader<'_> {
 fn read(round: &Round<'_>, stats: &mut Accounting) -> Censuses {
     let mut all = Censuses::new();
     let fields: Vec<usize> = FIELDS.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
-    let filter =
-        engine::filter::conjuncts(Schema::of::<Sockets>(), "proto in (tcp, udp, netlink, packet)").unwrap_or_default();
+    let filter = engine::filter::conjuncts(Schema::from_table::<Sockets>(), "proto in (tcp, udp, netlink, packet)")
+        .unwrap_or_default();
     let (demand, ifaces) = (Demand::new(&fields, filter), NumberedIfaces::new(round.session));
     let read = pillars::with_sockets(round.session, None, &|_| true, |sockets| {
         sockets.run(&demand, &mut |socket| {

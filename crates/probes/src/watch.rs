@@ -217,7 +217,7 @@ mod tests {
         let steps = Steps::default();
         let make = |probe| Box::new(CountingReader(probe, &steps)) as Box<dyn ProbeReader>;
         let mut stats = Accounting::default();
-        let samples = watch.samples_of(&make, &session, &Lookups::none(), &mut stats).ok().unwrap();
+        let samples = watch.samples_of(&make, &session, &Lookups::empty(), &mut stats).ok().unwrap();
         assert!(!samples.is_empty());
         steps.take()
     }

@@ -23,26 +23,26 @@ pub enum ProfileError {
 impl ProfileError {
     /// Converts to the error of a source of samples.
     pub fn of_samples(self) -> SourceError {
-        self.of("CPU time in the kernel")
+        self.into_source_error("CPU time in the kernel")
     }
 
     /// Converts to the error of a source of stages.
     pub fn of_stages(self) -> SourceError {
-        self.of("stages of packets")
+        self.into_source_error("stages of packets")
     }
 
     /// Returns the missing requirement.
-    pub(crate) fn missing(&self) -> Missing {
+    pub(crate) fn missing_requirement(&self) -> Missing {
         match self {
             ProfileError::WithoutBpf => Missing::Build,
             #[cfg(feature = "bpf")]
-            ProfileError::Bpf(error) => error.missing(),
-            ProfileError::Io(error) => Missing::of(error.errno),
+            ProfileError::Bpf(error) => error.missing_requirement(),
+            ProfileError::Io(error) => Missing::from_errno(error.errno),
             ProfileError::Malformed(_) => Missing::Other,
         }
     }
 
-    fn of(self, what: &'static str) -> SourceError {
+    fn into_source_error(self, what: &'static str) -> SourceError {
         let fault = match &self {
             ProfileError::WithoutBpf => SourceFault::Unsupported,
             #[cfg(feature = "bpf")]

@@ -1,11 +1,11 @@
 //! Targets for the fuzzer: any bytes as blocks of a recording.
 use crate::path::StageBlock;
-use crate::softirq::{Judged, SampleBlock};
+use crate::softirq::{ClassifiedBlock, SampleBlock};
 
 /// Decodes `data` as samples and reads every row.
 pub fn fuzz_samples(data: &[u8]) {
     let Ok(block) = SampleBlock::decode(data) else { return };
-    let judged = Judged::new(&block);
+    let judged = ClassifiedBlock::new(&block);
     judged.groups(true, |row| {
         std::hint::black_box((row.percent, row.function.len()));
         true

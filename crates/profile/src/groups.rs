@@ -369,7 +369,7 @@ const SETUP: &[&str] = &[
     "netdev_run_todo",
 ];
 /// Functions of a CPU that has nothing to do.
-const IDLE: &[&str] = &["do_idle", "cpu_startup_entry", "cpu_idle_loop"];
+const IDLE_FUNCTIONS: &[&str] = &["do_idle", "cpu_startup_entry", "cpu_idle_loop"];
 
 /// The part of one function in a call chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -387,7 +387,7 @@ pub(crate) enum FunctionPart {
 }
 
 /// Returns the part of the function with this name.
-pub(crate) fn part_of(name: &[u8]) -> FunctionPart {
+pub(crate) fn function_part(name: &[u8]) -> FunctionPart {
     let is = |names: &[&str]| names.iter().any(|one| name == one.as_bytes());
     let begins = |names: &[&str]| names.iter().any(|one| name.starts_with(one.as_bytes()));
     if is(SOFTIRQ) {
@@ -396,7 +396,7 @@ pub(crate) fn part_of(name: &[u8]) -> FunctionPart {
     if begins(INTERRUPT) {
         return FunctionPart::Interrupt;
     }
-    if is(IDLE) {
+    if is(IDLE_FUNCTIONS) {
         return FunctionPart::Idle;
     }
     if begins(SETUP) {
@@ -445,7 +445,7 @@ mod tests {
     use super::*;
 
     fn kind(names: &[&str]) -> (&'static str, &'static str, Option<usize>) {
-        let kind = kind_of(names.iter().map(|name| part_of(name.as_bytes())));
+        let kind = kind_of(names.iter().map(|name| function_part(name.as_bytes())));
         (kind.group.name(), kind.context.name(), kind.decided_by)
     }
 

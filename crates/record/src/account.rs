@@ -33,14 +33,14 @@ pub struct Accounting {
     /// namespaces was read. Never true if the result is complete.
     pub only_namespaces_missing: bool,
     /// Reasons for missing rows or cells, as shown in the footer.
-    pub why: Vec<Why>,
+    pub why: Vec<MissingReason>,
     /// Backends that were used, in order, without duplicates.
     pub via: Vec<&'static str>,
 }
 
 /// One reason for missing rows or cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Why {
+pub struct MissingReason {
     /// Number of affected rows, cells or other items; 0 if unknown.
     pub count: u64,
     /// The sentence: lower case, no full stop.
@@ -53,7 +53,7 @@ impl Accounting {
         let text = text.into();
         match self.why.iter_mut().find(|w| w.text == text) {
             Some(why) => why.count += count,
-            None => self.why.push(Why { count, text }),
+            None => self.why.push(MissingReason { count, text }),
         }
     }
 
@@ -64,7 +64,7 @@ impl Accounting {
     }
 
     /// Records that `backend` was used.
-    pub fn used(&mut self, backend: &'static str) {
+    pub fn add_backend(&mut self, backend: &'static str) {
         if !self.via.contains(&backend) {
             self.via.push(backend);
         }
@@ -90,7 +90,7 @@ impl Accounting {
             self.add_reason(why.count, why.text.clone());
         }
         for backend in &other.via {
-            self.used(backend);
+            self.add_backend(backend);
         }
     }
 
@@ -99,7 +99,7 @@ impl Accounting {
         self.incomplete |= read.lacks_rows();
         self.unanswered |= read.unanswered;
         read.why.iter().for_each(|why| self.add_reason(why.count, why.text.clone()));
-        read.via.iter().for_each(|via| self.used(via));
+        read.via.iter().for_each(|via| self.add_backend(via));
     }
 
     /// True if the reader must be warned (exit code 3).
@@ -114,18 +114,18 @@ impl Accounting {
 
     /// True if every row seen is accounted for.
     pub fn balances(&self) -> bool {
-        self.seen == self.came_out()
+        self.seen == self.accounted_rows()
     }
 
     /// The number of rows whose fate is known.
-    fn came_out(&self) -> u64 {
+    fn accounted_rows(&self) -> u64 {
         self.emitted + self.filtered + self.grouped + self.duplicates + self.cut + self.failed
     }
 
     /// Marks the result as incomplete and adds a reason if the counts of a finished run do not balance. Rows were then
     /// lost or invented between the kernel and the reader, which is a bug in this program.
     pub fn compare(&mut self) {
-        let (seen, out) = (self.seen, self.came_out());
+        let (seen, out) = (self.seen, self.accounted_rows());
         if seen == out {
             return;
         }

@@ -70,7 +70,7 @@ pub fn annotated<'s, T: Table>(
 
 /// Passes the rows that `read` hands out through `annotator`. `is_last` tells from the result of `read` whether
 /// another batch follows. `None` if nothing was read.
-fn pass<T: Table, R>(
+fn pass_rows<T: Table, R>(
     annotator: &mut impl Annotate<T>,
     need: u64,
     each: &mut Each<'_, T>,
@@ -104,7 +104,7 @@ impl<T: Table, S: Stream<T>, A: Annotate<T>> Stream<T> for Annotated<S, A> {
     fn next(&mut self, demand: &Demand<T>, each: &mut Each<'_, T>) -> Result<StreamState, SourceError> {
         let Annotated { rows, annotator } = self;
         let is_last = |state: &Result<StreamState, SourceError>| !matches!(state, Ok(StreamState::Open));
-        pass(annotator.get_mut(), demand.need, each, |each| rows.next(demand, each), is_last)
+        pass_rows(annotator.get_mut(), demand.need, each, |each| rows.next(demand, each), is_last)
             .unwrap_or(Ok(StreamState::Open))
     }
 
@@ -132,7 +132,7 @@ impl<T: Table, A: Annotate<T>> AnnotatedScan<'_, T, A> {
         let annotator = &mut *self.annotator.borrow_mut();
         let own = cache.and_then(|cache| annotator.cache(cache));
         let (inner, cache) = (&mut self.inner, own.as_deref().or(cache));
-        let read = pass(annotator, self.need, each, |each| inner.run_with(cache, each), |_| true);
+        let read = pass_rows(annotator, self.need, each, |each| inner.run_with(cache, each), |_| true);
         let mut stats = read.unwrap_or_else(|| Ok(Accounting::default()))?;
         annotator.close(&mut stats);
         Ok(stats)

@@ -23,7 +23,7 @@ impl FarTime {
     }
 
     /// Nanoseconds since 1970.
-    pub fn ns(self) -> i128 {
+    pub fn nanoseconds(self) -> i128 {
         i128::from(self.second) * SECOND_NS + i128::from(self.nanos)
     }
 
@@ -63,7 +63,7 @@ mod tests {
         assert_eq!(far(i128::MAX).map(|far| far.0), Some(i64::MAX));
         assert_eq!(far(i128::MIN).map(|far| far.0), Some(i64::MIN));
         for ns in [-1, -1_000_000_000, -1_000_000_001, i128::from(u64::MAX) + 1, 1 << 90] {
-            assert_eq!(FarTime::split(ns).map_err(FarTime::ns), Err(ns));
+            assert_eq!(FarTime::split(ns).map_err(FarTime::nanoseconds), Err(ns));
         }
     }
 

@@ -50,7 +50,7 @@ pub enum Op {
 
 impl Op {
     /// The operator of the same comparison with its two sides swapped.
-    pub fn turned(self) -> Op {
+    pub fn swapped(self) -> Op {
         match self {
             Op::Lt => Op::Gt,
             Op::Le => Op::Ge,
@@ -117,7 +117,7 @@ pub struct EndpointTest {
 
 impl EndpointTest {
     /// True if the endpoint matches. An IPv4-mapped address is in the IPv4 prefixes of its IPv4 address.
-    pub fn holds(&self, addr: Addr, port: Option<u16>) -> bool {
+    pub fn matches(&self, addr: Addr, port: Option<u16>) -> bool {
         let in_prefix = |prefix: Prefix| prefix.contains(addr) || prefix.contains(addr.unmapped());
         self.prefix.is_none_or(in_prefix)
             && self.ports.is_none_or(|(low, high)| port.is_some_and(|port| (low..=high).contains(&port)))
@@ -142,7 +142,7 @@ impl Expr {
             Expr::Test(test) => {
                 each(test);
                 if let Operand::Field(other) = test.operand {
-                    each(&Test { field: other, op: test.op.turned(), operand: Operand::Field(test.field) });
+                    each(&Test { field: other, op: test.op.swapped(), operand: Operand::Field(test.field) });
                 }
             }
         }

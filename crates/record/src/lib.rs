@@ -33,10 +33,10 @@ pub mod text;
 mod value;
 mod visitor;
 
-pub use account::{Accounting, Why};
+pub use account::{Accounting, MissingReason};
 pub use addr::{Addr, Prefix, Scope};
 pub use annotate::{Annotate, Annotated, annotated};
-pub use demand::{BackendLacks, Demand, Offer, Push, Via};
+pub use demand::{BackendLacks, Demand, Offer, PushOutcome, Via};
 pub use far_time::FarTime;
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use link_addr::LinkAddr;
@@ -44,8 +44,8 @@ pub use lookup::{Key, Lookup, LookupId, Lookups};
 pub use merged_stats::MergedStats;
 pub use misses::{Misses, Reason, Reasons};
 pub use names::{Proto, State, Timer};
-pub use nested::{AsValue, OwnedList, OwnedObject, OwnedValue};
-pub use owner::{Comm, Holding, Owner};
+pub use nested::{OwnedList, OwnedObject, OwnedValue, ToValue};
+pub use owner::{Comm, HoldingKind, Owner};
 pub use row_cells::RowCells;
 pub use row_shape::{MESSAGE, NANOS, NUMBERS, NumberKind, RowShape, ShapeColumn};
 pub use row_stats::RowStats;
@@ -53,8 +53,8 @@ pub use scan_through::scan_through;
 pub use schema::{FieldInfo, Schema};
 pub use sink::{Column, Columns, Hole, Next, Round, Sink, SinkError};
 pub use source::{
-    Each, Reused, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,
+    CachedRow, Each, RowBytes, RowCache, Rules, Scan, Source, SourceError, SourceFault, Stream, StreamState, full_scan,
 };
-pub use table::{Field, Get, Link, LinkOf, Show, Table, field_index, joined};
+pub use table::{Field, Get, Link, RowLink, Show, Table, concat_fields, field_index};
 pub use value::{Kind, List, Member, Object, Value, Words, WordsIter};
 pub use visitor::RowVisitor;

@@ -100,18 +100,18 @@ pub struct Lookups<'l> {
 
 impl<'l> Lookups<'l> {
     /// Returns an empty set of lookups.
-    pub fn none() -> Lookups<'l> {
+    pub fn empty() -> Lookups<'l> {
         Lookups::default()
     }
 
     /// Returns this set with `lookup` under `id`.
-    pub fn with(mut self, id: LookupId, lookup: &'l dyn Lookup) -> Lookups<'l> {
+    pub fn with_lookup(mut self, id: LookupId, lookup: &'l dyn Lookup) -> Lookups<'l> {
         self.slots[id as usize] = Some(lookup);
         self
     }
 
     /// True if there is a lookup under `id`.
-    pub fn has(&self, id: LookupId) -> bool {
+    pub fn contains(&self, id: LookupId) -> bool {
         self.slots[id as usize].is_some()
     }
 

@@ -18,27 +18,27 @@ impl MergedStats {
     pub fn add(&mut self, read: Result<Accounting, SourceError>) {
         match read {
             Ok(stats) => {
-                self.succeeded();
+                self.add_success();
                 self.stats.add(&stats);
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.add_failure(error),
         }
     }
 
     /// Records that a reading succeeded whose row counts were already added, or that counts no rows.
-    pub fn succeeded(&mut self) {
+    pub fn add_success(&mut self) {
         self.has_read = true;
     }
 
     /// Records a reading that delivered nothing.
-    pub fn failed(&mut self, error: SourceError) {
+    pub fn add_failure(&mut self, error: SourceError) {
         self.stats.incomplete(1, error.to_string());
         self.failure.get_or_insert(error);
     }
 
     /// Records network namespaces that disappeared before they were read. Their contents disappeared with them, so the
     /// table is as complete as one that is read a moment later.
-    pub fn gone(&mut self, count: u64) {
+    pub fn add_vanished(&mut self, count: u64) {
         if count > 0 {
             self.stats.add_reason(count, "a network namespace was removed before it was read");
         }
@@ -75,7 +75,7 @@ mod tests {
         let mut many = MergedStats::default();
         many.add(Err(error(SourceFault::Io)));
         many.add(Ok(Accounting { seen: 7, emitted: 7, ..Accounting::default() }));
-        many.gone(2);
+        many.add_vanished(2);
         let stats = many.finish().unwrap_or_default();
         assert_eq!((stats.seen, stats.is_partial(), stats.why.len()), (7, true, 2));
     }
@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn nothing_at_all_is_the_first_error() {
         let mut many = MergedStats::default();
-        many.gone(1);
+        many.add_vanished(1);
         many.not_entered(true, std::io::Error::other("no right"));
-        many.failed(error(SourceFault::Io));
+        many.add_failure(error(SourceFault::Io));
         assert_eq!(many.finish().map_err(|error| error.fault).err(), Some(SourceFault::Denied));
         assert!(MergedStats::default().finish().is_ok_and(|stats| !stats.is_partial()));
     }

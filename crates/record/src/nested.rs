@@ -4,24 +4,24 @@ use crate::{List, Member, Object, Owner, Value};
 use std::fmt;
 
 /// An item of a list that is stored in a `Vec`.
-pub trait AsValue {
+pub trait ToValue {
     /// The item as a value that borrows it.
     fn as_value(&self) -> Value<'_>;
 }
 
-impl AsValue for String {
+impl ToValue for String {
     fn as_value(&self) -> Value<'_> {
         Value::Bytes(self.as_bytes())
     }
 }
 
-impl<T: Object> AsValue for T {
+impl<T: Object> ToValue for T {
     fn as_value(&self) -> Value<'_> {
         Value::Object(self)
     }
 }
 
-impl<T: AsValue> List for Vec<T> {
+impl<T: ToValue> List for Vec<T> {
     fn for_each(&self, each: &mut dyn FnMut(Value<'_>)) {
         self.iter().for_each(|item| each(item.as_value()));
     }
@@ -77,7 +77,7 @@ pub struct OwnedObject(Vec<(&'static str, OwnedValue)>);
 
 impl OwnedObject {
     /// An object with these members and values, in order. Members without a value are null.
-    pub fn of<'v>(members: &'static [Member], values: impl IntoIterator<Item = Value<'v>>) -> OwnedObject {
+    pub fn new<'v>(members: &'static [Member], values: impl IntoIterator<Item = Value<'v>>) -> OwnedObject {
         let mut values = values.into_iter();
         let value = |values: &mut dyn Iterator<Item = Value<'v>>| values.next().unwrap_or(Value::Null).into();
         OwnedObject(members.iter().map(|member| (member.name, value(&mut values))).collect())

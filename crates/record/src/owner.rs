@@ -40,7 +40,7 @@ pub struct Owner {
 
 /// How a process holds a socket.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Holding {
+pub enum HoldingKind {
     /// It has a file descriptor of the socket.
     Descriptor,
     /// The socket is registered with an io_uring of the process.
@@ -49,16 +49,16 @@ pub enum Holding {
     InFlight,
 }
 
-impl Holding {
+impl HoldingKind {
     /// Every name.
     pub const NAMES: &'static [&'static str] = &["descriptor", "io_uring", "in_flight"];
 
     /// The name in filters and output.
     pub fn name(self) -> &'static str {
         match self {
-            Holding::Descriptor => "descriptor",
-            Holding::Ring => "io_uring",
-            Holding::InFlight => "in_flight",
+            HoldingKind::Descriptor => "descriptor",
+            HoldingKind::Ring => "io_uring",
+            HoldingKind::InFlight => "in_flight",
         }
     }
 }
@@ -70,17 +70,17 @@ impl Owner {
     pub const IN_FLIGHT: u32 = 3 << 30;
 
     /// How the process holds the socket.
-    pub fn holding(&self) -> Holding {
+    pub fn holding(&self) -> HoldingKind {
         match self.fd & Owner::IN_FLIGHT {
-            Owner::IN_FLIGHT => Holding::InFlight,
-            Owner::IN_RING => Holding::Ring,
-            _ => Holding::Descriptor,
+            Owner::IN_FLIGHT => HoldingKind::InFlight,
+            Owner::IN_RING => HoldingKind::Ring,
+            _ => HoldingKind::Descriptor,
         }
     }
 
     /// Returns the descriptor of the socket; `None` if the process holds the socket without one.
     pub fn descriptor(&self) -> Option<u32> {
-        (self.holding() == Holding::Descriptor).then_some(self.fd)
+        (self.holding() == HoldingKind::Descriptor).then_some(self.fd)
     }
 
     /// Returns the descriptor through which the process reaches the socket: of the socket itself, of the io_uring or of
@@ -90,7 +90,7 @@ impl Owner {
     }
 
     /// Returns the number of processes in `owners` after the first one. Entries of one process must be adjacent.
-    pub fn others(owners: &[Owner]) -> u32 {
+    pub fn count_other_processes(owners: &[Owner]) -> u32 {
         let processes = owners.chunk_by(|a, b| a.pid == b.pid).count();
         u32::try_from(processes.saturating_sub(1)).unwrap_or(u32::MAX)
     }
@@ -103,13 +103,13 @@ mod tests {
     #[test]
     fn marks_of_sockets_without_a_descriptor() {
         for (mark, holding, descriptor) in [
-            (0, Holding::Descriptor, Some(7)),
-            (Owner::IN_RING, Holding::Ring, None),
-            (Owner::IN_FLIGHT, Holding::InFlight, None),
+            (0, HoldingKind::Descriptor, Some(7)),
+            (Owner::IN_RING, HoldingKind::Ring, None),
+            (Owner::IN_FLIGHT, HoldingKind::InFlight, None),
         ] {
             let owner = Owner { pid: 1, fd: 7 | mark, process: Comm::EMPTY, started: 0 };
             assert_eq!((owner.holding(), owner.descriptor(), owner.reached_through()), (holding, descriptor, 7));
-            assert!(Holding::NAMES.contains(&holding.name()));
+            assert!(HoldingKind::NAMES.contains(&holding.name()));
         }
     }
 }

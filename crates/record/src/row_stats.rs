@@ -25,12 +25,12 @@ pub struct RowStats {
 impl RowStats {
     /// Counts records on arrival (messages, lines, or rows of a block), whether or not they can be decoded.
     #[inline]
-    pub fn arrived(&mut self, rows: u64) {
+    pub fn add_arrived(&mut self, rows: u64) {
         self.seen += rows;
     }
 
     /// Counts the second copy of a row that the kernel sends twice by design: both copies count as one.
-    pub fn repeated(&mut self) {
+    pub fn add_repeated(&mut self) {
         self.seen = self.seen.saturating_sub(1);
     }
 
@@ -47,7 +47,7 @@ impl RowStats {
 
     /// Counts a row that the source's own part of the filter rejects.
     #[inline]
-    pub fn filtered(&mut self) {
+    pub fn add_filtered(&mut self) {
         self.acct.filtered += 1;
     }
 
@@ -58,15 +58,15 @@ impl RowStats {
 
     /// Counts a malformed row.
     #[cold]
-    pub fn failed(&mut self, error: impl fmt::Display) {
+    pub fn add_failed(&mut self, error: impl fmt::Display) {
         self.failed_rows(1, Some(error));
     }
 
     /// Counts a malformed record that has not been counted as arrived.
     #[cold]
-    pub fn undecoded(&mut self, error: impl fmt::Display) {
-        self.arrived(1);
-        self.failed(error);
+    pub fn add_undecoded(&mut self, error: impl fmt::Display) {
+        self.add_arrived(1);
+        self.add_failed(error);
     }
 
     /// Counts malformed rows, with the reason for the first one.
@@ -87,8 +87,8 @@ impl RowStats {
     }
 
     /// Records a backend that delivered rows.
-    pub fn used(&mut self, backend: &'static str) {
-        self.acct.used(backend);
+    pub fn add_backend(&mut self, backend: &'static str) {
+        self.acct.add_backend(backend);
     }
 
     /// True if at least one backend was used.
@@ -97,7 +97,7 @@ impl RowStats {
     }
 
     /// Adds a note to the footer that concerns no row.
-    pub fn note(&mut self, text: impl Into<Cow<'static, str>>) {
+    pub fn add_note(&mut self, text: impl Into<Cow<'static, str>>) {
         self.acct.add_reason(0, text);
     }
 
@@ -107,7 +107,7 @@ impl RowStats {
     }
 
     /// Records that the query covers more than the recording holds ([`Accounting::unanswered`]).
-    pub fn unanswered(&mut self, text: impl Into<Cow<'static, str>>) {
+    pub fn add_unanswered(&mut self, text: impl Into<Cow<'static, str>>) {
         self.acct.unanswered = true;
         self.acct.add_reason(0, text);
     }
@@ -127,14 +127,14 @@ mod tests {
     fn reasons_end_but_counts_do_not() {
         let mut stats = RowStats::default();
         for n in 0..20 {
-            stats.failed(n);
-            stats.failed(0);
+            stats.add_failed(n);
+            stats.add_failed(0);
         }
         stats.failed_rows(5, Some("late"));
         stats.failed_rows(0, Some("none of this"));
         stats.row();
         stats.duplicate();
-        stats.arrived(48);
+        stats.add_arrived(48);
         let acct = stats.close();
         assert_eq!((acct.seen, acct.failed, acct.duplicates), (48, 45, 1));
         assert_eq!((acct.why.len(), acct.why.iter().map(|why| why.count).sum::<u64>()), (REASONS_MAX + 1, 45));

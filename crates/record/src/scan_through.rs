@@ -47,7 +47,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
     use crate::rows::{Socket, Sockets};
-    use crate::{Next, Reused, RowBytes};
+    use crate::{CachedRow, Next, RowBytes};
 
     /// Hands out two rows; their inode is the number of caches.
     struct TwoRows;
@@ -80,7 +80,7 @@ mod tests {
             true
         }
 
-        fn reuse(&self, _: RowBytes<'_>) -> Option<Reused> {
+        fn reuse(&self, _: RowBytes<'_>) -> Option<CachedRow> {
             None
         }
 

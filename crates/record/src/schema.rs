@@ -31,7 +31,7 @@ pub struct FieldInfo {
 
 impl FieldInfo {
     /// The description of a field.
-    fn of<T: Table>(field: &Field<T>) -> FieldInfo {
+    fn describe<T: Table>(field: &Field<T>) -> FieldInfo {
         FieldInfo {
             name: field.name,
             kind: field.kind,
@@ -60,23 +60,23 @@ pub struct Schema {
 
 impl Schema {
     /// The schema of `T`.
-    pub const fn of<T: Table>() -> Schema {
+    pub const fn from_table<T: Table>() -> Schema {
         Schema {
             name: T::NAME,
-            field: |index| T::FIELDS.get(index).map(FieldInfo::of),
+            field: |index| T::FIELDS.get(index).map(FieldInfo::describe),
             place: |name| T::FIELDS.iter().position(|field| field.name == name),
             keeps: &[],
         }
     }
 
     /// Returns this schema with the columns that a narrow terminal keeps.
-    pub const fn keeping(self, keeps: &'static [&'static str]) -> Schema {
+    pub const fn with_kept_columns(self, keeps: &'static [&'static str]) -> Schema {
         Schema { keeps, ..self }
     }
 
     /// The columns that a narrow terminal keeps, most important first. Columns that are not listed here are dropped
     /// before these.
-    pub const fn keeps(self) -> &'static [&'static str] {
+    pub const fn kept_columns(self) -> &'static [&'static str] {
         self.keeps
     }
 
@@ -106,7 +106,7 @@ impl Schema {
     }
 
     /// The field called `name`.
-    pub fn named(self, name: &str) -> Option<FieldInfo> {
+    pub fn find_field(self, name: &str) -> Option<FieldInfo> {
         self.field(self.index_of(name)?)
     }
 }
@@ -118,11 +118,11 @@ mod tests {
 
     #[test]
     fn a_schema_has_the_fields_of_its_table() {
-        let schema = Schema::of::<Sockets>();
+        let schema = Schema::from_table::<Sockets>();
         assert_eq!(schema.names().collect::<Vec<_>>(), Sockets::FIELDS.iter().map(|f| f.name).collect::<Vec<_>>());
         assert_eq!(schema.index_of("peer_port"), crate::field_index::<Sockets>("peer_port"));
-        assert!(schema.named("process").is_some_and(|field| field.needs_owners));
-        assert!(schema.named("state").is_some_and(|field| !field.needs_owners));
-        assert!(schema.named("none").is_none() && schema.field(Sockets::FIELDS.len()).is_none());
+        assert!(schema.find_field("process").is_some_and(|field| field.needs_owners));
+        assert!(schema.find_field("state").is_some_and(|field| !field.needs_owners));
+        assert!(schema.find_field("none").is_none() && schema.field(Sockets::FIELDS.len()).is_none());
     }
 }

@@ -41,7 +41,7 @@ pub trait Scan<T: Table> {
 
     /// Reads the table and hands each row to `each`, until `each` returns [`Next::Stop`].
     ///
-    /// Filter parts offered as [`crate::Push::Exact`] have been applied already; the scan hands out all other rows. In
+    /// Filter parts offered as `crate::Push::Exact` have been applied already; the scan hands out all other rows. In
     /// the accounting, `seen` counts rows as they arrive from the kernel. `failed`, `duplicates`, `filtered` and
     /// `grouped` count the rows that are not handed out, at the place where that is decided. The engine compares the
     /// two, so a row that gets lost on the way is reported.
@@ -118,7 +118,7 @@ pub trait RowCache {
 
     /// Looks the row up. If the previous round contained it, passes it on as rendered then. Returns `None` if the scan
     /// must decode the row and hand it out next.
-    fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused>;
+    fn reuse(&self, bytes: RowBytes<'_>) -> Option<CachedRow>;
 
     /// Drops the row of the last [`RowCache::reuse`], because the scan does not hand it out after all.
     fn invalidate(&self);
@@ -152,7 +152,7 @@ pub struct Rules {
 
 /// A row that was passed on from the cache.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Reused {
+pub struct CachedRow {
     /// Whether more rows are wanted.
     pub next: Next,
     /// The number that [`RowCache::set_tag`] set for this row.

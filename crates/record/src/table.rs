@@ -68,7 +68,7 @@ pub enum Get<T: Table> {
         /// The address.
         addr: for<'r, 'b> fn(&'r T::Row<'b>) -> Value<'r>,
         /// The interface.
-        of: for<'r, 'b> fn(&'r T::Row<'b>) -> LinkOf<'r>,
+        of: for<'r, 'b> fn(&'r T::Row<'b>) -> RowLink<'r>,
     },
     /// Read from one of two places of the row, for example its two ends. The cell shows the first value that is not
     /// null; a filter matches if either value does.
@@ -104,7 +104,7 @@ impl<T: Table> Get<T> {
                 ([], _) => Value::Null,
                 (owners, None) => Value::Owners(owners),
                 ([first], Some(part)) => part(first),
-                (owners @ [first, ..], Some(part)) => match (part(first), Owner::others(owners)) {
+                (owners @ [first, ..], Some(part)) => match (part(first), Owner::count_other_processes(owners)) {
                     (Value::Bytes(name), others @ 1..) => Value::FirstOf(name, others),
                     (value, _) => value,
                 },
@@ -116,7 +116,7 @@ impl<T: Table> Get<T> {
             }
             // Nearly no row has an interface; a value that is looked at before it is handed on costs some ns.
             Get::OnLink { addr, of } => match of(row) {
-                LinkOf::Unknown => addr(row),
+                RowLink::Unknown => addr(row),
                 link => on_link(addr(row), link, lookups),
             },
             Get::Either(first, second) => match first(row) {
@@ -129,15 +129,15 @@ impl<T: Table> Get<T> {
 
 /// The cell of an address on an interface. One without a known name is called by its number.
 #[inline(never)]
-fn on_link<'r>(addr: Value<'r>, of: LinkOf<'_>, lookups: &Lookups<'r>) -> Value<'r> {
+fn on_link<'r>(addr: Value<'r>, of: RowLink<'_>, lookups: &Lookups<'r>) -> Value<'r> {
     let addr = match addr {
         Value::Addr(addr) if addr.is_link_local_v6() => addr,
         other => return other,
     };
     let link = match of {
-        LinkOf::Unknown => None,
-        LinkOf::Name(name) => LinkAddr::new(addr, name),
-        LinkOf::Index(netns_id, index) => match lookups.value(LookupId::Ifaces, Key::Pair(netns_id, index)) {
+        RowLink::Unknown => None,
+        RowLink::Name(name) => LinkAddr::new(addr, name),
+        RowLink::Index(netns_id, index) => match lookups.value(LookupId::Ifaces, Key::Pair(netns_id, index)) {
             Value::Bytes(name) => LinkAddr::new(addr, name),
             _ => {
                 let mut digits = Vec::new();
@@ -151,7 +151,7 @@ fn on_link<'r>(addr: Value<'r>, of: LinkOf<'_>, lookups: &Lookups<'r>) -> Value<
 
 /// The interface of a row.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum LinkOf<'r> {
+pub enum RowLink<'r> {
     /// Not known.
     Unknown,
     /// By the network namespace's inode and the interface's number there.
@@ -160,17 +160,17 @@ pub enum LinkOf<'r> {
     Name(&'r [u8]),
 }
 
-impl LinkOf<'_> {
+impl RowLink<'_> {
     /// The interface with this number in a namespace; unknown for 0.
     pub fn index(netns_id: u64, index: u32) -> Self {
-        if index == 0 { LinkOf::Unknown } else { LinkOf::Index(netns_id, index) }
+        if index == 0 { RowLink::Unknown } else { RowLink::Index(netns_id, index) }
     }
 }
 
 /// How a table tells the interface of a link-local address.
 pub struct Link<T: Table> {
     /// The interface of a row.
-    pub of: for<'r, 'b> fn(&'r T::Row<'b>) -> LinkOf<'r>,
+    pub of: for<'r, 'b> fn(&'r T::Row<'b>) -> RowLink<'r>,
     /// The fields that show its name. Where all of them are columns, addresses are written without it.
     pub names: &'static [&'static str],
     /// The fields that show its number, in the same order.
@@ -385,7 +385,7 @@ macro_rules! table {
 pub(crate) use table;
 
 /// Joins several field tables in order, at compile time; `N` is the sum of their lengths.
-pub const fn joined<T: Table, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
+pub const fn concat_fields<T: Table, const N: usize>(parts: &[&[Field<T>]]) -> [Field<T>; N] {
     let mut all = [const { Field::own("", Kind::Count, |_| Value::Null) }; N];
     let (mut part, mut i, mut to) = (0, 0, 0);
     while part < parts.len() {

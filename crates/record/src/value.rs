@@ -92,7 +92,7 @@ impl<'r> Value<'r> {
     }
 
     /// Returns only the text of [`Value::FirstOf`], as groups need it; returns any other value unchanged.
-    pub fn without_others(self) -> Self {
+    pub fn without_other_owners(self) -> Self {
         if let Value::FirstOf(text, _) = self { Value::Bytes(text) } else { self }
     }
 
@@ -258,7 +258,7 @@ impl Kind {
     }
 
     /// The unit in words for help and schema; empty for kinds without a unit.
-    pub fn unit(self) -> &'static str {
+    pub fn unit_name(self) -> &'static str {
         match self {
             Kind::Thousandths => "thousandths",
             Kind::Bytes => "bytes",

@@ -9,7 +9,7 @@ use crate::{RowBytes, Table};
 /// `K` is the decoder's knowledge of a row apart from its fields, `E` the reason why bytes could not be decoded.
 pub trait RowVisitor<T: Table, K, E> {
     /// Called once for each block, with the number of its rows. Each row is then passed to another method.
-    fn arrived(&mut self, rows: u64) {
+    fn add_arrived(&mut self, rows: u64) {
         let _ = rows;
     }
 

@@ -7,7 +7,7 @@ use crate::ascii;
 use crate::local_time::local_time;
 use crate::stdout::Stdout;
 use record::{Round, SinkError};
-use sinks::screen::{FrameLines, FrameWriter, Screen, crop};
+use sinks::screen::{FrameLines, FrameWriter, Screen, put_cropped};
 use std::cell::{Cell, RefCell};
 use std::io::{ErrorKind, Write};
 use sys::alternate_screen;
@@ -52,7 +52,7 @@ impl Drawn {
         }
         let room = columns.saturating_sub(time.len());
         let (mut line, mut width) = (Vec::new(), 0);
-        crop(&self.title, room, &mut line, &mut width);
+        put_cropped(&self.title, room, &mut line, &mut width);
         line.resize(line.len() + room.saturating_sub(width), b' ');
         line.extend_from_slice(&time);
         line
@@ -156,7 +156,7 @@ impl Drawing {
             return Ok(());
         }
         if alternate_screen::take_stale() {
-            state.screen.forget();
+            state.screen.redraw_next();
         }
         let size = sys::term::size(STDOUT).unwrap_or(SIZE_MIN);
         let head = state.head(size.columns);

@@ -33,7 +33,7 @@ pub fn erase_progress() {
 
 /// Prints `netwren: TEXT` on stderr, escaped; deferred while rounds are drawn on the terminal. Ignores a closed
 /// stderr.
-pub fn say(message: &str) {
+pub fn print_message(message: &str) {
     let mut line = b"netwren: ".to_vec();
     for (i, part) in message.split('\n').enumerate() {
         if i > 0 {
@@ -52,7 +52,7 @@ pub fn say(message: &str) {
     let text = ascii::message(&text);
     let text = width::folded_message(&text);
     let waits = sys::alternate_screen::is_shown() && sys::term::is_terminal(STDERR);
-    if !(waits && sys::alternate_screen::hold(text.as_bytes())) {
+    if !(waits && sys::alternate_screen::hold_message(text.as_bytes())) {
         erase_progress();
         let _ = sys::out::Out::stderr().write_all(text.as_bytes());
     }
@@ -61,7 +61,7 @@ pub fn say(message: &str) {
 /// Reports lost, unreadable or incomplete data; prints nothing if all is well.
 pub fn footer(stats: &Accounting) {
     for line in footer_lines(stats) {
-        say(&line);
+        print_message(&line);
     }
 }
 

@@ -1,5 +1,5 @@
 //! Reports the state of the run to the service manager (sd_notify(3)).
-use crate::messages::say;
+use crate::messages::print_message;
 use crate::run_state::RunState;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use sys::service::watchdog;
 
 /// Interval between checks for signals.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Interval between reports of counts.
 const STATUS_EVERY: Duration = Duration::from_secs(2);
 
@@ -24,7 +24,7 @@ impl Notifier {
     /// makes a line of counts.
     pub fn start(run: &Arc<RunState>, status: impl Fn() -> String + Send + 'static) -> Option<Notifier> {
         run.manager()?;
-        tell(run, &format!("READY=1\nSTATUS={}\n", status()));
+        send(run, &format!("READY=1\nSTATUS={}\n", status()));
         let is_ending = Arc::new(AtomicBool::new(false));
         let reporter = Reporter {
             run: Arc::clone(run),
@@ -36,15 +36,16 @@ impl Notifier {
             status: Box::new(status),
         };
         let thread = thread::Builder::new().name("netwren-notify".to_owned()).spawn(move || reporter.run());
-        let thread =
-            thread.map_err(|error| say(&format!("the service manager can no longer be notified: {error}"))).ok();
+        let thread = thread
+            .map_err(|error| print_message(&format!("the service manager can no longer be notified: {error}")))
+            .ok();
         Some(Notifier { run: Arc::clone(run), is_ending, thread })
     }
 
     /// Reports that the run is ending, while it delivers its queues.
-    pub fn stopping(&self) {
+    pub fn report_stopping(&self) {
         self.is_ending.store(true, Relaxed);
-        tell(&self.run, "STOPPING=1\nSTATUS=delivers the queued rows, then exits\n");
+        send(&self.run, "STOPPING=1\nSTATUS=delivers the queued rows, then exits\n");
     }
 }
 
@@ -75,57 +76,57 @@ struct Reporter {
 impl Reporter {
     fn run(mut self) {
         let half = watchdog().map(|period| period / 2);
-        let pause = half.map_or(LOOK_EVERY, |half| half.min(LOOK_EVERY));
+        let pause = half.map_or(CHECK_INTERVAL, |half| half.min(CHECK_INTERVAL));
         while !self.is_ending.load(Relaxed) {
             thread::park_timeout(pause);
-            self.reloads();
-            self.tells_status();
+            self.report_reload();
+            self.send_status();
             if half.is_some_and(|half| self.alive.1.elapsed() >= half.saturating_sub(pause)) {
-                self.lives();
+                self.send_watchdog();
             }
         }
     }
 
     /// SIGHUP: files are reopened with the next message, and a configuration file is reloaded.
-    fn reloads(&mut self) {
-        let hangups = sys::signal::hangups();
+    fn report_reload(&mut self) {
+        let hangups = sys::signal::hangup_count();
         if hangups != self.hangups {
             self.hangups = hangups;
             let now_us = sys::clock::monotonic_ns() / 1000;
-            tell(&self.run, &format!("RELOADING=1\nMONOTONIC_USEC={now_us}\n"));
+            send(&self.run, &format!("RELOADING=1\nMONOTONIC_USEC={now_us}\n"));
             self.is_reloading = true;
         }
         if self.is_reloading && self.run.has_reloaded(self.hangups) {
             self.is_reloading = false;
-            tell(&self.run, "READY=1\n");
+            send(&self.run, "READY=1\n");
         }
     }
 
-    fn tells_status(&mut self) {
+    fn send_status(&mut self) {
         if self.told.1.elapsed() < STATUS_EVERY {
             return;
         }
         let status = (self.status)();
         if status != self.told.0 {
-            tell(&self.run, &format!("STATUS={status}\n"));
+            send(&self.run, &format!("STATUS={status}\n"));
         }
         self.told = (status, Instant::now());
     }
 
     /// Sends a sign of life if both threads have made turns since the last one. Otherwise the service manager restarts
     /// the run.
-    fn lives(&mut self) {
+    fn send_watchdog(&mut self) {
         let (now, before) = (self.run.turns(), self.alive.0);
         if now.0 != before.0 && (now.1.is_none() || now.1 != before.1) {
-            tell(&self.run, "WATCHDOG=1\n");
+            send(&self.run, "WATCHDOG=1\n");
             self.alive = (now, Instant::now());
         }
     }
 }
 
 /// A failed report does not stop the run; the service manager will notice.
-fn tell(run: &RunState, text: &str) {
+fn send(run: &RunState, text: &str) {
     if let Some(manager) = run.manager() {
-        let _ = manager.tell(text, &[]);
+        let _ = manager.send(text, &[]);
     }
 }

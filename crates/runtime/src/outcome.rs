@@ -12,7 +12,7 @@ pub struct Outcome {
 
 impl Outcome {
     /// A result with one message.
-    pub fn because(exit: Exit, message: impl ToString) -> Outcome {
+    pub fn with_message(exit: Exit, message: impl ToString) -> Outcome {
         Outcome { exit, messages: vec![message.to_string()] }
     }
 }

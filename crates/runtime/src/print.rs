@@ -11,7 +11,7 @@ pub fn print(text: &str) -> Exit {
     match sys::Out::stdout().write_all(ascii::message(text).as_bytes()) {
         Ok(()) | Err(sys::OutError::Closed) => Exit::Ok,
         Err(error) => {
-            messages::say(&error.to_string());
+            messages::print_message(&error.to_string());
             Exit::Failed
         }
     }

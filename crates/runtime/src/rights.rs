@@ -1,7 +1,7 @@
 //! Drops privileges once all privileged resources are open, before the first byte of a packet is parsed
 //! (docs/adr/0026).
 
-use crate::messages::say;
+use crate::messages::print_message;
 use crate::run_state::RunState;
 use host::hosts::Resolver;
 use host::users::Account;
@@ -38,7 +38,7 @@ impl NeededRights {
     /// Drops capabilities and, with `-Z`, changes the user. Call this before starting any thread except the threads
     /// of the resolver and of `run`, which drop theirs as well. Fails if the user cannot be changed.
     pub fn drop_capabilities(&self, resolver: Option<&Resolver>, run: Option<&RunState>) -> Result<(), String> {
-        self.note(rights::forbid_new().err().map(|error| error.to_string()));
+        self.print_if_verbose(rights::forbid_new().err().map(|error| error.to_string()));
         self.become_user()?;
         if let Some(resolver) = resolver {
             resolver.drop_rights();
@@ -47,12 +47,12 @@ impl NeededRights {
         if let Some(run) = run {
             let caps = self.caps;
             let dropped = run.at_origin(move || rights::forbid_new().and_then(|()| rights::keep_only(caps)));
-            self.note(
+            self.print_if_verbose(
                 dropped.and_then(|dropped| dropped).err().map(|error| format!("capabilities are not dropped: {error}")),
             );
         }
         let others = if self.is_verbose { rights::threads_with_more(self.caps) } else { 0 };
-        self.note((others > 0).then(|| format!("{others} other threads keep their capabilities")));
+        self.print_if_verbose((others > 0).then(|| format!("{others} other threads keep their capabilities")));
         Ok(())
     }
 
@@ -67,13 +67,13 @@ impl NeededRights {
         if let Some(account) = &self.account {
             rights::become_user(&account.ids)
                 .map_err(|error| format!("cannot become {}: {}", account.name, error.errno))?;
-            self.note(Some(format!("now running as user {}", account.name)));
+            self.print_if_verbose(Some(format!("now running as user {}", account.name)));
         }
         Ok(())
     }
 
     fn keep_needed(&self) {
-        self.note(Some(match rights::keep_only(self.caps) {
+        self.print_if_verbose(Some(match rights::keep_only(self.caps) {
             Err(error) => format!("capabilities are not dropped: {error}"),
             Ok((_, false)) => "there were no capabilities to drop".to_owned(),
             Ok((CapSet(0), true)) => "all capabilities were dropped".to_owned(),
@@ -92,7 +92,7 @@ impl NeededRights {
         let readable: &[&Path] = if self.reads_files { &root } else { &[] };
         let writable: Vec<&Path> = self.writable.iter().map(PathBuf::as_path).collect();
         let makeable: Vec<&Path> = self.makes_files_in.iter().map(PathBuf::as_path).collect();
-        self.note(Some(
+        self.print_if_verbose(Some(
             match rights::restrict_files(&FileRules { readable, writable: &writable, makeable: &makeable }) {
                 Err(error) => format!("files can still be opened: {error}"),
                 Ok(None) => "files can still be opened: this kernel has no Landlock".to_owned(),
@@ -114,46 +114,46 @@ impl NeededRights {
             uses_network: self.uses_network,
             starts_programs: self.starts_programs,
         };
-        self.note(Some(match rights::restrict_calls(groups) {
+        self.print_if_verbose(Some(match rights::restrict_calls(groups) {
             Err(error) => format!("all system calls can still be made: {error}"),
             Ok(false) => "all system calls can still be made: this kernel has no seccomp".to_owned(),
             Ok(true) => "unneeded system calls are blocked".to_owned(),
         }));
     }
 
-    fn note(&self, text: Option<String>) {
+    fn print_if_verbose(&self, text: Option<String>) {
         if let Some(text) = text.filter(|_| self.is_verbose) {
-            say(&format!("rights: {text}"));
+            print_message(&format!("rights: {text}"));
         }
     }
 }
 
 fn names(set: CapSet) -> String {
     let all = std::iter::once(Cap::DacOverride).chain(Cap::ALL);
-    all.filter(|cap| set.has(*cap)).map(Cap::name).collect::<Vec<_>>().join(", ")
+    all.filter(|cap| set.contains(*cap)).map(Cap::name).collect::<Vec<_>>().join(", ")
 }
 
 /// The account for `-Z`; the error is a sentence for the user.
 pub fn account(name: &str) -> Result<Account, String> {
     let found = Account::find(&Host::live(), name).map_err(|error| error.to_string())?;
-    found.ok_or_else(|| format!("there is no user {} in /etc/passwd", sys::escaped(name.as_bytes())))
+    found.ok_or_else(|| format!("there is no user {} in /etc/passwd", sys::escape_bytes(name.as_bytes())))
 }
 
 /// A stream that calls [`NeededRights::confine`] when its first rows are requested.
-pub struct Confined<'s, T: Table> {
+pub struct ConfiningStream<'s, T: Table> {
     stream: &'s mut dyn Stream<T>,
     /// `None` once privileges are dropped.
     rights: Option<&'s NeededRights>,
 }
 
-impl<'s, T: Table> Confined<'s, T> {
+impl<'s, T: Table> ConfiningStream<'s, T> {
     /// Wraps `stream`; drops nothing yet.
-    pub fn new(stream: &'s mut dyn Stream<T>, rights: &'s NeededRights) -> Confined<'s, T> {
-        Confined { stream, rights: Some(rights) }
+    pub fn new(stream: &'s mut dyn Stream<T>, rights: &'s NeededRights) -> ConfiningStream<'s, T> {
+        ConfiningStream { stream, rights: Some(rights) }
     }
 }
 
-impl<T: Table> Stream<T> for Confined<'_, T> {
+impl<T: Table> Stream<T> for ConfiningStream<'_, T> {
     fn offer(&self, demand: &Demand<T>) -> Offer {
         self.stream.offer(demand)
     }

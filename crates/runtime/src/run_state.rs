@@ -1,5 +1,5 @@
 //! State shared by the threads of a run: their signs of life, and requests to end.
-use crate::messages::say;
+use crate::messages::print_message;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -39,7 +39,7 @@ impl RunState {
     /// network namespace, because an abstract `NOTIFY_SOCKET` belongs to the first namespace.
     pub fn begin() -> Arc<RunState> {
         let manager = Manager::of_environment().unwrap_or_else(|error| {
-            say(&format!("the service manager is not notified: {error}"));
+            print_message(&format!("the service manager is not notified: {error}"));
             None
         });
         Arc::new(RunState { manager, ..RunState::default() })
@@ -67,14 +67,14 @@ impl RunState {
     }
 
     /// Counts a turn of the thread that makes messages. Costs one atomic addition.
-    pub fn turn(&self) {
+    pub fn count_turn(&self) {
         self.maker_turns.fetch_add(1, Relaxed);
     }
 
     /// Counts a turn while the thread that makes messages waits for a receiver, as `--when-full block` requires. The
     /// receiving thread may in turn wait for it, so both count as alive.
-    pub fn wait_turn(&self) {
-        self.turn();
+    pub fn count_waiting_turn(&self) {
+        self.count_turn();
         let turns = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
         turns.iter().for_each(|turns| _ = turns.fetch_add(1, Relaxed));
     }
@@ -117,7 +117,7 @@ impl RunState {
     }
 
     /// True if turns of the receiving thread must be counted.
-    pub fn wants_turns(&self) -> bool {
+    pub fn counts_turns(&self) -> bool {
         self.manager.is_some() || self.is_reloading.load(Relaxed)
     }
 
@@ -166,10 +166,10 @@ mod tests {
     fn both_threads_are_alive_while_a_receiver_is_waited_for() {
         let run = RunState::default();
         assert_eq!(run.turns(), (0, None));
-        run.wait_turn();
+        run.count_waiting_turn();
         assert_eq!(run.turns(), (1, None));
         let reader = run.count_reader();
-        run.wait_turn();
+        run.count_waiting_turn();
         assert_eq!((run.turns(), reader.load(Relaxed)), ((2, Some(1)), 1));
     }
 }

@@ -3,7 +3,7 @@
 //! Both are below the rows and are erased before the next row; a pipe gets neither.
 
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
-use sinks::screen::crop;
+use sinks::screen::put_cropped;
 use std::cell::RefCell;
 use std::rc::Rc;
 use sys::clock::monotonic_ns;
@@ -117,18 +117,18 @@ impl WaitingLine {
         let columns = width(STDOUT).unwrap_or(80);
         self.shows_head = self.events == 0 && !self.head.is_empty();
         if self.shows_head {
-            crop(self.head.as_bytes(), columns, &mut out, &mut 0);
+            put_cropped(self.head.as_bytes(), columns, &mut out, &mut 0);
             out.push(b'\n');
         }
         // The last column stays free, because the cursor would wrap to the next line.
-        crop(line.as_bytes(), columns.saturating_sub(1), &mut out, &mut 0);
+        put_cropped(line.as_bytes(), columns.saturating_sub(1), &mut out, &mut 0);
         self.shown = line;
         put(&out);
     }
 
     /// After a stop the shell's output is below the line, so it must not be erased.
     fn forget_after_stop(&mut self) {
-        let continuations = sys::signal::continuations();
+        let continuations = sys::signal::continuation_count();
         if continuations != self.continuations {
             self.continuations = continuations;
             self.shown.clear();

@@ -7,13 +7,13 @@ use std::borrow::Cow;
 const TEXTS: usize = 80;
 
 /// The width that the user requests through COLUMNS.
-pub fn asked() -> Option<usize> {
+pub fn requested_width() -> Option<usize> {
     std::env::var("COLUMNS").ok()?.parse().ok().filter(|columns| *columns > 0)
 }
 
 /// The width of standard output: of its terminal, or from COLUMNS; `None` if it is not a terminal.
 pub fn of_terminal() -> Option<usize> {
-    behind(sys::term::STDOUT)
+    terminal_width(sys::term::STDOUT)
 }
 
 /// Width of texts on standard output.
@@ -23,12 +23,12 @@ pub fn of_texts() -> usize {
 
 /// Lines of a message, folded if standard error is a terminal.
 pub fn folded_message(text: &str) -> Cow<'_, str> {
-    match behind(sys::term::STDERR) {
+    match terminal_width(sys::term::STDERR) {
         Some(width) => Cow::Owned(fold(text, width)),
         None => Cow::Borrowed(text),
     }
 }
 
-fn behind(fd: i32) -> Option<usize> {
-    sys::term::is_terminal(fd).then(|| asked().or_else(|| sys::term::width(fd)).unwrap_or(TEXTS))
+fn terminal_width(fd: i32) -> Option<usize> {
+    sys::term::is_terminal(fd).then(|| requested_width().or_else(|| sys::term::width(fd)).unwrap_or(TEXTS))
 }

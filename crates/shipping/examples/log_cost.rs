@@ -72,7 +72,7 @@ fn report(format: &str, mut run: impl FnMut(&mut Vec<u8>)) {
 fn main() {
     let payload = [&[0x45, 0, 0, 60][..], &[0; 56]].concat();
     let records: Vec<LogRecord<'_>> = (0..ROWS).map(|n| record(n, &payload)).collect();
-    let lookups = Lookups::none().with(LookupId::Ifaces, &Names);
+    let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &Names);
     let fields: Vec<_> = LogRecords::FIELDS.iter().filter(|field| field.show <= Show::Wide).collect();
     let columns = Columns(fields.iter().map(|f| Column { name: f.name.into(), kind: f.kind }).collect());
     let rows: Vec<Vec<Value<'_>>> =

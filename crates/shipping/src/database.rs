@@ -60,7 +60,7 @@ impl RowWriter<LogRecords> for UlogdRows {
 
     fn write(&mut self, row: &LogRecord<'_>, _: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         put_typed(out, TypedValue::Integer(self.id));
-        for value in self.values.of(row, lookups) {
+        for value in self.values.values_of(row, lookups) {
             match value {
                 KeyValue::Nothing => put_typed(out, TypedValue::Null),
                 KeyValue::Number(n) => put_typed(out, TypedValue::Integer(i64::try_from(n).unwrap_or(i64::MAX))),
@@ -169,7 +169,7 @@ impl<T: Shipped> RowWriter<T> for TypedRows {
 
     fn write(&mut self, _: &T::Row<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
         put_typed(out, TypedValue::Integer(self.id));
-        for cell in cells.all() {
+        for cell in cells.all_cells() {
             put_cell(*cell, &mut self.text, out);
         }
     }
@@ -187,7 +187,7 @@ fn put_cell(cell: Value<'_>, text: &mut Vec<u8>, out: &mut Vec<u8>) {
         // Larger numbers do not fit SQL's integers.
         Value::U64(n) => put_u64(text, n),
         Value::Time(ns) => put_timestamp(text, ns),
-        Value::FarTime(time) => match i64::try_from(time.ns()) {
+        Value::FarTime(time) => match i64::try_from(time.nanoseconds()) {
             Ok(ns) => return put_typed(out, TypedValue::Integer(ns)),
             Err(_) => put_far_time(text, time),
         },
@@ -255,7 +255,7 @@ mod tests {
         ] {
             let mut out = Vec::new();
             put_cell(cell, &mut Vec::new(), &mut out);
-            assert_eq!(TypedValues::of(&out).collect::<Vec<_>>(), [expected], "{cell:?}");
+            assert_eq!(TypedValues::from_bytes(&out).collect::<Vec<_>>(), [expected], "{cell:?}");
         }
     }
 

@@ -232,7 +232,7 @@ pub(crate) fn writer<T: Shipped>(
 
 impl<T: Shipped> RowWriter<T> for JsonRows {
     fn write(&mut self, _: &T::Row<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
-        self.put(cells.all(), out);
+        self.put(cells.all_cells(), out);
     }
 }
 
@@ -275,7 +275,7 @@ impl RowWriter<LogRecords> for IpRecords {
         let mut rows = 0;
         read(&mut |row| {
             if Pcap::is_for(row) {
-                self.0.write(row, &Lookups::none(), to.batch.bytes_mut());
+                self.0.write(row, &Lookups::empty(), to.batch.bytes_mut());
                 to.end_message(LogRecords::class(row));
             } else {
                 to.left_out += 1;
@@ -299,7 +299,7 @@ impl RowWriter<LogRecords> for NotedRecords {
     }
 
     fn write(&mut self, row: &LogRecord<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
-        let fields = self.notes.as_mut().map(|notes| notes.fill(cells.all())).unwrap_or_default();
+        let fields = self.notes.as_mut().map(|notes| notes.fill(cells.all_cells())).unwrap_or_default();
         self.pcapng.write(row, &fields, lookups, out);
     }
 }
@@ -317,8 +317,8 @@ impl RowWriter<CapturedPackets> for NotedPackets {
     }
 
     fn write(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>, out: &mut Vec<u8>) {
-        let fields = self.notes.as_mut().map(|notes| notes.of(row, cells.all())).unwrap_or_default();
-        self.pcapng.write_noted(&row.captured(), PacketNotes { text: &[], fields: &fields }, out);
+        let fields = self.notes.as_mut().map(|notes| notes.of(row, cells.all_cells())).unwrap_or_default();
+        self.pcapng.write_noted(&row.to_frame(), PacketNotes { text: &[], fields: &fields }, out);
     }
 }
 

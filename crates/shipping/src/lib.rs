@@ -27,8 +27,8 @@ pub use ulogd::zone;
 
 use engine::{CellsOf, Disposition, ReadRows, RowSink, RunError};
 use export::{
-    Address, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, Recovered, Spool, SpoolOptions, Status,
-    StatusReport, Store, Target, TransportOptions, check_target, open_transport,
+    Address, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, RecoveredCounts, Spool, SpoolOptions,
+    Status, StatusReport, Store, Target, TransportOptions, check_target, open_transport,
 };
 use formats::writer;
 use gate::{Fate, RowGate};
@@ -36,7 +36,7 @@ use pending_batch::PendingBatch;
 use record::{Accounting, Columns, Lookups, RowCells, SourceError, SourceFault};
 use reload::{Endings, Monitored, Monitors};
 use row_writer::RowWriter;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::run_state::RunState;
 use std::path::Path;
 use std::sync::Arc;
@@ -84,7 +84,7 @@ impl<T: Shipped> Shipment<T> {
         }
         // Outputs with the same files have the same warnings.
         warnings.dedup();
-        warnings.iter().for_each(|warning| say(warning));
+        warnings.iter().for_each(|warning| print_message(warning));
         Ok(())
     }
 
@@ -96,7 +96,7 @@ impl<T: Shipped> Shipment<T> {
             |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns, run);
         let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         for output in outputs.iter().filter(|output| ship.repeats.fold.is_some() && !output.has_words) {
-            say(&format!(
+            print_message(&format!(
                 "{}: receives every row; its format cannot store the count of folded rows (--fold)",
                 output.target
             ));
@@ -119,7 +119,9 @@ impl<T: Shipped> Shipment<T> {
         let unfolded = self.gate.as_ref().map_or(0, |gate| gate.unfolded());
         if unfolded > 0 {
             let most = export::FOLD_KEYS_MAX;
-            say(&format!("{unfolded} rows were not folded: more than {most} different rows at a time (--fold)"));
+            print_message(&format!(
+                "{unfolded} rows were not folded: more than {most} different rows at a time (--fold)"
+            ));
         }
         self.say_forgotten();
         for (count, words) in self.outputs.iter().filter_map(Shipper::left_out) {
@@ -166,9 +168,11 @@ impl<T: Shipped> Shipment<T> {
     fn say_forgotten(&self) {
         let Some(spool) = &self.settings.spool else { return };
         let used: Vec<String> = self.outputs.iter().map(|shipper| shipper.target.to_string()).collect();
-        for other in Spool::others(&spool.dir, &used).unwrap_or_default() {
+        for other in Spool::find_other_spools(&spool.dir, &used).unwrap_or_default() {
             let (waiting, target, path) = (other.waiting, &other.target, other.path.display());
-            say(&format!("{waiting} messages are queued in {path} for {target}, to which this run does not ship"));
+            print_message(&format!(
+                "{waiting} messages are queued in {path} for {target}, to which this run does not ship"
+            ));
         }
     }
 }
@@ -183,13 +187,13 @@ impl<T: Shipped> Shipper<T> {
     ) -> Result<Shipper<T>, RunError> {
         let mut writer = writer::<T>(target, tuning, columns, ship.comment.as_deref()).map_err(refused)?;
         let store = store(target, ship)?;
-        let at_start = store.is_kept().then(|| store.ledger());
+        let at_start = store.is_persistent().then(|| store.ledger());
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };
         let way =
             TransportOptions { file_header: writer.file_header(), tls: ship.tls.clone(), rotation: ship.rotation };
         let transport = open_transport(target, way).map_err(|error| refused(error.to_string()))?;
         let name = target.to_string();
-        let tell = Box::new(move |notice| say(&notes::sentence(&name, &notice)));
+        let tell = Box::new(move |notice| print_message(&notes::sentence(&name, &notice)));
         // The output's thread resolves names and connects, at the start and after each error.
         let start = move || Output::start_telling("netwren-ship", store, transport, options, tell);
         let output = run.at_origin(start).map_err(|error| refused(error.to_string()))?;
@@ -262,15 +266,17 @@ fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError
     let Some(spool) = &ship.spool else {
         if !matches!(target.address, Address::File(_)) {
             let mib = ship.queue_max >> 20;
-            say(&format!("{target}: queues up to {mib} MiB in memory while it is unavailable (--spool DIR: on disk)"));
+            print_message(&format!(
+                "{target}: queues up to {mib} MiB in memory while it is unavailable (--spool DIR: on disk)"
+            ));
         }
         return Ok(Box::new(MemoryStore::new(ship.queue_max)));
     };
     let options = SpoolOptions { age_max: spool.age_max, sync: spool.sync, ..SpoolOptions::new(spool.bytes_max) };
     let opened = Spool::open(&spool.dir, &target.to_string(), options);
     let (store, recovered) = opened.map_err(|error| refused(error.to_string()))?;
-    if recovered != Recovered::default() {
-        say(&format!("{target}: {recovered}"));
+    if recovered != RecoveredCounts::default() {
+        print_message(&format!("{target}: {recovered}"));
     }
     Ok(Box::new(store))
 }

@@ -44,7 +44,7 @@ pub(super) fn status_line(outputs: impl Iterator<Item = Status>) -> String {
     for Status { ledger, is_open, .. } in outputs {
         seen += ledger.seen;
         delivered += ledger.delivered;
-        waiting += ledger.waiting();
+        waiting += ledger.waiting_records();
         dropped += ledger.dropped.reasons().iter().map(|(_, count)| count).sum::<u64>();
         away += u32::from(!is_open);
     }
@@ -77,7 +77,7 @@ fn ledger(status: &Status, lost_in_kernel: u64) -> String {
     let _ = write!(
         text,
         "}},\"in_spool\":{},\"resent\":{},\"failures\":{},\"lost_in_kernel\":{lost_in_kernel}}}",
-        counts.waiting(),
+        counts.waiting_records(),
         counts.resent,
         status.failures
     );

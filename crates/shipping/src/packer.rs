@@ -17,8 +17,8 @@ pub fn pack(name: &OsStr) -> Exit {
     match packed() {
         Ok(()) => Exit::Ok,
         Err(error) => {
-            let name = sys::escaped(name.as_encoded_bytes());
-            messages::say(&format!("cannot compress {name}: {error}: the file is left uncompressed"));
+            let name = sys::escape_bytes(name.as_encoded_bytes());
+            messages::print_message(&format!("cannot compress {name}: {error}: the file is left uncompressed"));
             Exit::Failed
         }
     }

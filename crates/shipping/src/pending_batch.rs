@@ -52,7 +52,7 @@ impl PendingBatch {
                 self.worn_at = Some(Instant::now());
             }
             let is_over = || {
-                self.run.wait_turn();
+                self.run.count_waiting_turn();
                 sys::signal::is_requested() || self.run.is_handing_over()
             };
             self.batch = self.output.push(full, &is_over);

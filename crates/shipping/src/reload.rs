@@ -5,7 +5,7 @@ use super::{Shipment, Shipper, notes};
 use crate::ShipRequest;
 use export::{Address, Ledger, OutputMonitor, Status, Target};
 use record::Columns;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::run_state::RunState;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -42,7 +42,7 @@ impl Endings {
     /// Lets the output deliver its queue and end, in a separate thread.
     fn begin<T: super::Shipped>(&mut self, shipper: Shipper<T>) {
         if let Some((count, words)) = shipper.left_out() {
-            say(&format!("{count} {words}"));
+            print_message(&format!("{count} {words}"));
         }
         let Shipper { target, pending: PendingBatch { mut output, .. }, at_start, .. } = shipper;
         output.begin_end();
@@ -50,7 +50,7 @@ impl Endings {
         match thread::Builder::new().name("netwren-end".to_owned()).spawn(finish) {
             Ok(thread) => self.threads.push(thread),
             // The output was dropped with the closure, which waited for its end.
-            Err(error) => say(&format!("the counts of an output that ended are missing: {error}")),
+            Err(error) => print_message(&format!("the counts of an output that ended are missing: {error}")),
         }
     }
 
@@ -98,13 +98,13 @@ impl<T: super::Shipped> Shipment<T> {
                     begun.push(target.to_string());
                     self.outputs.push(shipper);
                 }
-                Err(error) => say(&format!("not shipping to {target}: {error}")),
+                Err(error) => print_message(&format!("not shipping to {target}: {error}")),
             }
         }
         self.settings = new.clone();
         self.watch();
         for (word, names) in [("ended", names), ("begun", begun)].into_iter().filter(|(_, names)| !names.is_empty()) {
-            say(&format!("configuration reloaded: {word}: {}", names.join(", ")));
+            print_message(&format!("configuration reloaded: {word}: {}", names.join(", ")));
         }
     }
 
@@ -113,7 +113,7 @@ impl<T: super::Shipped> Shipment<T> {
         let is_alone = self.outputs.len() == 1;
         self.outputs.iter_mut().for_each(|shipper| shipper.pending.output.set_alone(is_alone));
         let monitored =
-            |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.pending.output.monitor(), shipper.at_start);
+            |shipper: &Shipper<T>| (shipper.target.to_string(), shipper.pending.output.new_monitor(), shipper.at_start);
         *self.monitors.lock() = self.outputs.iter().map(monitored).collect();
     }
 

@@ -63,7 +63,7 @@ fn main() {
     let times = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(20_000usize).div_ceil(ROWS);
     let sockets: Vec<Socket<'_>> = (0..ROWS).map(socket).collect();
     let owners = Owners([Owner { pid: 10425, fd: 17, process: Comm::new(b"python3"), started: 0 }]);
-    let lookups = Lookups::none().with(LookupId::Owners, &owners);
+    let lookups = Lookups::empty().with_lookup(LookupId::Owners, &owners);
     let bare: &[&str] = &["process", "pid"];
     for (what, show, without) in
         [("default", Show::Default, &[][..]), ("no owner", Show::Default, bare), ("wide", Show::Wide, &[])]

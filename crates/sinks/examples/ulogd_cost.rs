@@ -92,7 +92,7 @@ fn main() {
     let rounds = std::env::args().nth(1).and_then(|n| n.parse().ok()).unwrap_or(200usize);
     let packets = packets();
     let rows: Vec<LogRecord<'_>> = packets.iter().enumerate().map(|(n, packet)| row(packet, n)).collect();
-    let lookups = Lookups::none().with(LookupId::Ifaces, &Names);
+    let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &Names);
     let options = UlogdStyle { zone, bug_compatible: false };
     let mut emu = Logemu::new(b"vm", options);
     measure("logemu", rounds, &rows, |row, out| emu.write(row, &lookups, out));

@@ -16,16 +16,16 @@ pub fn width_of(text: &str) -> usize {
 }
 
 /// Returns both ends of a text, with a sign in place of the omitted middle.
-pub(crate) fn both_ends(text: &str, columns: usize) -> Cow<'_, str> {
-    match ends(text, columns) {
+pub(crate) fn shorten_middle(text: &str, columns: usize) -> Cow<'_, str> {
+    match split_ends(text, columns) {
         None => Cow::Borrowed(text),
         Some((head, tail)) => Cow::Owned([head, tail].join(&*CUT.encode_utf8(&mut [0; 4]))),
     }
 }
 
-/// Appends both ends of a text, like [`both_ends`], but without an allocation.
-pub(crate) fn put_both_ends(out: &mut Vec<u8>, text: &str, columns: usize) {
-    let (head, tail) = ends(text, columns).unwrap_or((text, ""));
+/// Appends both ends of a text, like [`shorten_middle`], but without an allocation.
+pub(crate) fn put_shortened_middle(out: &mut Vec<u8>, text: &str, columns: usize) {
+    let (head, tail) = split_ends(text, columns).unwrap_or((text, ""));
     out.extend_from_slice(head.as_bytes());
     if head.len() < text.len() {
         out.extend_from_slice(CUT.encode_utf8(&mut [0; 4]).as_bytes());
@@ -34,12 +34,12 @@ pub(crate) fn put_both_ends(out: &mut Vec<u8>, text: &str, columns: usize) {
 }
 
 /// Returns both ends of a text that fit with the sign between them; `None` if all of it fits.
-fn ends(text: &str, columns: usize) -> Option<(&str, &str)> {
+fn split_ends(text: &str, columns: usize) -> Option<(&str, &str)> {
     if width_of(text) <= columns {
         return None;
     }
     let room = columns.saturating_sub(1);
-    let head = fitting(Units(text), room.div_ceil(2));
+    let head = fitting_length(Units(text), room.div_ceil(2));
     let mut left = Units(text).map(width_of).sum::<usize>();
     let mut tail = 0;
     for unit in Units(text) {
@@ -52,11 +52,11 @@ fn ends(text: &str, columns: usize) -> Option<(&str, &str)> {
 }
 
 /// Returns the beginning of a text, with a sign in place of the omitted rest.
-pub(crate) fn beginning(text: &str, columns: usize) -> Cow<'_, str> {
+pub(crate) fn shorten_end(text: &str, columns: usize) -> Cow<'_, str> {
     if width_of(text) <= columns {
         return Cow::Borrowed(text);
     }
-    let head = fitting(Units(text), columns.saturating_sub(1));
+    let head = fitting_length(Units(text), columns.saturating_sub(1));
     let mut out = text.get(..head).unwrap_or_default().to_owned();
     out.push(CUT);
     Cow::Owned(out)
@@ -67,13 +67,13 @@ pub(crate) fn put_beginning(out: &mut Vec<u8>, text: &str, columns: usize) {
     if width_of(text) <= columns {
         return out.extend_from_slice(text.as_bytes());
     }
-    let head = fitting(Units(text), columns.saturating_sub(1));
+    let head = fitting_length(Units(text), columns.saturating_sub(1));
     out.extend_from_slice(text.get(..head).unwrap_or_default().as_bytes());
     out.extend_from_slice(CUT.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
 /// Returns the length in bytes of the first units that fit.
-fn fitting<'t>(units: impl Iterator<Item = &'t str>, columns: usize) -> usize {
+fn fitting_length<'t>(units: impl Iterator<Item = &'t str>, columns: usize) -> usize {
     let (mut left, mut bytes) = (columns, 0);
     for unit in units {
         let Some(rest) = left.checked_sub(width_of(unit)) else { break };
@@ -136,18 +136,18 @@ mod tests {
             ("name\\u{202e}emanname", 12, "name…nname"),
             ("ee\u{301}\u{300}eeeeee", 5, "ee\u{301}\u{300}…ee"),
         ] {
-            assert_eq!(both_ends(text, columns), cut, "{text} {columns}");
+            assert_eq!(shorten_middle(text, columns), cut, "{text} {columns}");
         }
-        assert_eq!(beginning("a sentence that is long", 10), "a sentenc…");
-        assert_eq!(beginning("name\\x1b", 7), "name…");
+        assert_eq!(shorten_end("a sentence that is long", 10), "a sentenc…");
+        assert_eq!(shorten_end("name\\x1b", 7), "name…");
     }
 
     proptest! {
         #[test]
         fn nothing_is_wider_than_it_may_be(text: String, columns in 1usize..90) {
             let text = escaped(text.as_bytes());
-            prop_assert!(width_of(&both_ends(&text, columns)) <= columns);
-            prop_assert!(width_of(&beginning(&text, columns)) <= columns);
+            prop_assert!(width_of(&shorten_middle(&text, columns)) <= columns);
+            prop_assert!(width_of(&shorten_end(&text, columns)) <= columns);
         }
 
         #[test]
@@ -155,7 +155,7 @@ mod tests {
             let text = escaped(&bytes);
             let units: Vec<&str> = Units(&text).collect();
             prop_assert_eq!(units.concat(), text.clone());
-            let cut = both_ends(&text, columns);
+            let cut = shorten_middle(&text, columns);
             for part in cut.split(CUT) {
                 let kept: Vec<&str> = Units(part).collect();
                 let is_known = units.starts_with(&kept) || units.ends_with(&kept);

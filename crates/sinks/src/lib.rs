@@ -19,7 +19,7 @@ pub use cut::width_of;
 pub use home::{HomeText, HomeTextOptions};
 pub use log_tail::{LOG_TAIL_COLUMNS, LogTail, LogTailOptions};
 pub use native::{
-    Csv, FormatOptions, Json, JsonRows, LocalClock, Room, TableWriter, Text, bit_rate, byte_rate, headings,
+    Csv, FormatOptions, Json, JsonRows, LocalClock, TableRoom, TableWriter, Text, bit_rate, byte_rate, headings,
     put_json_value,
 };
 pub use out::Out;

@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_reader_and_a_full_disk_are_told_apart() {
+    fn a_closed_reader_and_a_full_disk_are_distinguished() {
         for (end, words) in [
             (ErrorKind::BrokenPipe, "the reader of the output has closed it"),
             (ErrorKind::StorageFull, "cannot write the output: no storage space"),
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_wait_for_a_full_block_unless_told_otherwise() {
+    fn lines_wait_for_a_full_block_by_default() {
         let mut out = Out::new(Vec::new());
         out.buf().extend_from_slice(b"a\n");
         out.line_done().unwrap();

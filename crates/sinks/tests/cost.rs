@@ -4,11 +4,11 @@
 
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Proto, Sink, State, Value};
 use sinks::Civil;
-use sinks::{Csv, FormatOptions, Json, LocalClock, Out, Room, TableWriter, Text};
+use sinks::{Csv, FormatOptions, Json, LocalClock, Out, TableRoom, TableWriter, Text};
 use std::io::{self, Write};
 
 #[global_allocator]
-static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
+static HEAP: testkit::allocator::CountingAllocator = testkit::allocator::CountingAllocator;
 
 /// Counts the calls that would be system calls.
 #[derive(Default)]
@@ -99,10 +99,10 @@ fn a_row_allocates_nothing() {
 /// Widths, headings and the last line are made once per round.
 #[test]
 fn a_row_within_a_terminal_allocates_nothing() {
-    let narrow = Some(Room { width: 60, ..Room::default() });
+    let narrow = Some(TableRoom { width: 60, ..TableRoom::default() });
     let noon = |_| Some(Civil { year: 2026, month: 11, day: 24, hour: 12, minute: 0, second: 0, weekday: 2 });
     let clock = Some(LocalClock { now_s: || 0, local: noon });
-    let mut sink = TableWriter::new(Out::new(Calls::default()), FormatOptions::default()).within(narrow);
+    let mut sink = TableWriter::new(Out::new(Calls::default()), FormatOptions::default()).with_room(narrow);
     let few = allocations(&mut sink, 400);
     assert_eq!(allocations(&mut sink, ROWS), few);
     let mut sink = sink.for_people(clock);

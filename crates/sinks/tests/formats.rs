@@ -525,8 +525,8 @@ fn accounting_comes_when_it_is_asked_for() {
     );
     let mut lossy = Accounting { lost: 2, ..whole };
     lossy.add_reason(2, "the socket's \"buffer\" was full");
-    lossy.used("netlink");
-    lossy.used("proc");
+    lossy.add_backend("netlink");
+    lossy.add_backend("proc");
     assert_eq!(ends_with(FormatOptions::default(), &lossy), "");
     assert_eq!(
         ends_with(FormatOptions { stats: true, ..FormatOptions::default() }, &lossy),

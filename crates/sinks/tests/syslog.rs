@@ -90,7 +90,7 @@ proptest! {
         let cells = cells(b"in: ", b"eth0");
         let mut written = |is_line| {
             let mut out = Vec::new();
-            let put = |_: &mut dyn RowCells, out: &mut Vec<u8>| logemu.write_message(&row, &Lookups::none(), out);
+            let put = |_: &mut dyn RowCells, out: &mut Vec<u8>| logemu.write_message(&row, &Lookups::empty(), out);
             let (message, cells) = (message(&cells, None), &mut &cells[..]);
             match is_line {
                 true => _ = writer.put_with_line(&message, cells, &mut out, put),

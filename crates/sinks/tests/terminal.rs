@@ -4,7 +4,7 @@
 use record::rows::Sockets;
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Sink, Table, Value};
 use sinks::Civil;
-use sinks::{FormatOptions, LocalClock, Out, Room, TableWriter, width_of};
+use sinks::{FormatOptions, LocalClock, Out, TableRoom, TableWriter, width_of};
 
 /// Columns of the three terminals.
 const WIDTHS: [usize; 3] = [80, 120, 200];
@@ -61,9 +61,9 @@ fn clock() -> LocalClock {
     LocalClock { now_s: || 0, local }
 }
 
-fn drawn(room: Room, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
+fn drawn(room: TableRoom, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
     let options = FormatOptions::default();
-    let mut sink = TableWriter::new(Out::new(Vec::new()), options).within(Some(room)).for_people(Some(clock()));
+    let mut sink = TableWriter::new(Out::new(Vec::new()), options).with_room(Some(room)).for_people(Some(clock()));
     sink.begin(columns, None).unwrap();
     for row in rows {
         assert_eq!(sink.row(row).unwrap(), Next::More);
@@ -72,8 +72,8 @@ fn drawn(room: Room, columns: &Columns, rows: &[Vec<Value<'_>>]) -> String {
     String::from_utf8(sink.into_out().into_inner()).unwrap()
 }
 
-fn room(width: usize) -> Room {
-    Room { width, keeps: KEEPS.to_vec(), can_be_named: true, see_by: "-o plain | less -S", ..Room::default() }
+fn room(width: usize) -> TableRoom {
+    TableRoom { width, keeps: KEEPS.to_vec(), can_be_named: true, see_by: "-o plain | less -S", ..TableRoom::default() }
 }
 
 #[track_caller]
@@ -158,8 +158,8 @@ fn the_last_line_names_the_columns_that_left() {
         said.contains("; keep one with --columns +") && said.ends_with("; show all with -o plain | less -S"),
         "{text}"
     );
-    let named = Room { named: vec!["path"], ..room(60) };
+    let named = TableRoom { named: vec!["path"], ..room(60) };
     assert!(drawn(named, &columns, &rows).contains("  path"), "a column that is named stays");
-    let groups = Room { can_be_named: false, see_by: "", ..room(60) };
+    let groups = TableRoom { can_be_named: false, see_by: "", ..room(60) };
     assert!(!drawn(groups, &columns, &rows).contains("--columns"));
 }

@@ -11,7 +11,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let rounds: u64 = words.next().map_or(Ok(1_000_000), |n| n.parse())?;
     let mut decoder = InetDecoder::new(Proto::Tcp, 1);
     let (mut rows, mut sum) = (0u64, 0u64);
-    let start = sys::cost::so_far();
+    let start = sys::cost::measure();
     for _ in 0..rounds {
         for message in Messages::new(std::hint::black_box(&bytes)).map_while(Result::ok) {
             if message.is_end() {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         }
     }
     // CPU time, because other work on the machine must not count.
-    let per_row = sys::cost::so_far().since(&start).user_us as f64 * 1000.0 / rows as f64;
+    let per_row = sys::cost::measure().since(&start).user_us as f64 * 1000.0 / rows as f64;
     println!("{rows} rows, {per_row:.1} ns/row, hash {sum:x}");
     Ok(())
 }

@@ -28,14 +28,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let options = Options { via, order, if_named: &[], ..Options::new(sys::netns::current_inode()?) };
     let mut demand = Demand::<Sockets>::new(&[], Vec::new());
     demand.need = need;
-    let before = sys::cost::so_far();
+    let before = sys::cost::measure();
     let mut sum = 0u64;
     let stats = SocketSource::new(&host, options).with_cache(&cache).run(&demand, &mut |row| {
         // Uses every fixed part, so that the compiler cannot omit any of the decoding.
         sum = sum.wrapping_add(u64::from(row.inode) ^ u64::from(row.local.port) ^ row.cookie ^ u64::from(row.rqueue));
         Next::More
     })?;
-    let cost = sys::cost::so_far().since(&before);
+    let cost = sys::cost::measure().since(&before);
     let per_row = |us: u64| us * 1000 / stats.seen.max(1);
     println!(
         "{} rows by {:?}, {} doubled, {} failed, hash {sum:x}: {} ns/row user, {} ns/row kernel, {} system calls, {} \

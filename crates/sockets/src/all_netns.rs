@@ -12,18 +12,18 @@ use std::ops::ControlFlow;
 
 use record::rows::{Socket, Sockets};
 use record::{
-    Accounting, Demand, Each, MergedStats, Next, Offer, Proto, Push, RowCache, Scan, Source, SourceError, Table,
+    Accounting, Demand, Each, MergedStats, Next, Offer, Proto, PushOutcome, RowCache, Scan, Source, SourceError, Table,
 };
 use sys::caps::{self, Cap};
-use sys::{Host, NetnsTarget, NotEntered, visit_each};
+use sys::{Host, NetnsTarget, UnenteredNetns, visit_each};
 
-use self::walk::Walked;
+use self::walk::WalkExtent;
 use crate::backends::bpf::cache::BackendCache;
 use crate::backends::handed_out::HandedOut;
 use crate::choose::{Choice, Via};
 use crate::options::Options;
-use crate::pushdown::named::mentions;
-use crate::pushdown::{PushdownContext, Split, TableFilter, split};
+use crate::pushdown::named::tests_table;
+use crate::pushdown::{PushdownContext, SplitFilter, TableFilter, split};
 use crate::source::{SocketSource, explain_table};
 
 /// The note if only the walk reaches a namespace.
@@ -58,8 +58,8 @@ impl<'h> AllNetnsSockets<'h> {
     }
 
     /// The tables left by the parts of the filter that do not depend on the namespace.
-    fn split(&self, demand: &Demand<Sockets>) -> Split {
-        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || mentions(demand, *proto);
+    fn split(&self, demand: &Demand<Sockets>) -> SplitFilter {
+        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || tests_table(demand, *proto);
         let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
         split(&demand.conjuncts, &order, self.options.families, self, &|_| true)
     }
@@ -72,7 +72,7 @@ impl PushdownContext for AllNetnsSockets<'_> {
     }
 
     fn may_ask_marks(&self) -> bool {
-        caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
+        caps::effective().is_ok_and(|set| set.contains(Cap::NetAdmin))
     }
 }
 
@@ -118,7 +118,7 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
                 names_one |= Sockets::FIELDS.get(test.field).is_some_and(|f| f.name == "iface");
             });
             if names_one {
-                *push = Push::No;
+                *push = PushOutcome::No;
             }
         }
         if source.cache.why_no_walk().is_some() || !cfg!(feature = "bpf") {
@@ -165,17 +165,17 @@ impl AllNetnsScan<'_, '_> {
             next
         };
         let handed_out = RefCell::default();
-        let walked = walk.as_ref().map_or(Walked::Not, |(filter, choice)| {
+        let walked = walk.as_ref().map_or(WalkExtent::Not, |(filter, choice)| {
             let walker = source.walker(demand, filter, cache, &handed_out);
             source.walk_all(&walker, *choice, &mut each, &mut round)
         });
         let rest = EachNetns { demand, tables, handed_out: &handed_out, stopped: &stopped };
-        if walked == Walked::Partly {
+        if walked == WalkExtent::Partly {
             handed_out.borrow_mut().finish();
             source.read_each(&rest, &source.only_tcp(), &mut each, &mut round);
         }
         let mut options = source.options.clone();
-        if walked != Walked::Not {
+        if walked != WalkExtent::Not {
             options.order.retain(|proto| *proto != Proto::Tcp);
         }
         if tables.iter().any(|table| options.order.contains(&table.proto)) {
@@ -199,7 +199,7 @@ impl AllNetnsSockets<'_> {
         let not_entered = visit_each(self.host, &ways, "/sockets", &mut |way| {
             let options = Options { netns_id: way.netns_id, ..options.clone() };
             let source = SocketSource::new(self.host, options).with_cache(self.cache);
-            round.many.add(source.finishing(rest.handed_out).run(rest.demand, each));
+            round.many.add(source.finishing_walk(rest.handed_out).run(rest.demand, each));
             if rest.stopped.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         round.not_entered.append(not_entered);
@@ -207,7 +207,7 @@ impl AllNetnsSockets<'_> {
             if rest.stopped.get() {
                 break;
             }
-            self.without_a_way(&way, rest, options, each, round);
+            self.read_by_number(&way, rest, options, each, round);
         }
     }
 }
@@ -216,7 +216,7 @@ impl AllNetnsSockets<'_> {
 #[derive(Default)]
 struct Round {
     many: MergedStats,
-    not_entered: NotEntered,
+    not_entered: UnenteredNetns,
     /// Number of namespaces that no path leads into.
     unreachable: u64,
 }
@@ -224,7 +224,7 @@ struct Round {
 impl Round {
     fn finish(mut self) -> Result<Accounting, SourceError> {
         let rows_are_whole = !self.many.stats.incomplete;
-        self.many.gone(self.not_entered.gone);
+        self.many.add_vanished(self.not_entered.gone);
         if self.unreachable > 0 {
             self.many.stats.incomplete(self.unreachable, UNREACHABLE);
         }

@@ -66,7 +66,7 @@ pub const BPF_HAS: u64 = need::IFACE_MARK
     | NOT_IN_TCP;
 
 /// `need` bits that netlink provides without a request.
-const NETLINK_UNASKED: u64 = need::CGROUP
+const NETLINK_UNREQUESTED: u64 = need::CGROUP
     | need::SOCKOPT
     | need::COOKIE
     | need::IFACE_MARK
@@ -87,7 +87,7 @@ pub fn recorded_bits(interface: &str, demanded: u64) -> u64 {
         return demanded;
     }
     let info = if demanded & OF_INFO != 0 { OF_INFO } else { 0 };
-    demanded | NETLINK_UNASKED | info
+    demanded | NETLINK_UNREQUESTED | info
 }
 
 /// `need` bits of tables other than TCP's.
@@ -109,14 +109,14 @@ pub(crate) struct Facts<'f> {
     /// The backend that the user asked for.
     pub(crate) via: Option<Via>,
     /// In a replay, the backends through which this table was recorded.
-    pub(crate) recorded: Option<Recorded>,
+    pub(crate) recorded: Option<RecordedBackends>,
     /// Whether the walk is possible here and pays off. Called last, because it costs a few system calls.
-    pub(crate) walk: &'f dyn Fn() -> Walk,
+    pub(crate) walk: &'f dyn Fn() -> WalkDecision,
 }
 
 /// The backends through which a table was recorded.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedBackends {
     pub(crate) netlink: bool,
     pub(crate) bpf: bool,
     /// /proc; for unix sockets in addition to netlink.
@@ -125,7 +125,7 @@ pub(crate) struct Recorded {
 
 /// Whether the walk is worth it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Walk {
+pub(crate) enum WalkDecision {
     /// There are enough sockets.
     Pays(&'static str),
     /// There are too few sockets.
@@ -153,8 +153,8 @@ impl Choice {
 }
 
 pub(crate) fn choose(facts: &Facts<'_>) -> Choice {
-    let (via, why, no_walk) = decide(facts);
-    let mut lacks = lacks(via, facts.proto);
+    let (via, why, no_walk) = choose_backend(facts);
+    let mut lacks = missing_need(via, facts.proto);
     if via == Via::Bpf && facts.counted {
         lacks &= !need::TCP_INFO;
     }
@@ -171,13 +171,13 @@ fn joins_proc(facts: &Facts<'_>) -> bool {
     facts.proto == Proto::Unix && facts.need & need::UNIX_REFS != 0 && may
 }
 
-fn decide(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
+fn choose_backend(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
     let tcp = facts.proto == Proto::Tcp;
     match (facts.recorded, facts.via) {
         (Some(held), _) if tcp && held.bpf && (!facts.few_states || !held.netlink) => {
             (Via::Bpf, "the recording has it", None)
         }
-        (Some(Recorded { netlink: true, .. }), _) => (Via::Netlink, "the recording has it", None),
+        (Some(RecordedBackends { netlink: true, .. }), _) => (Via::Netlink, "the recording has it", None),
         (Some(_), _) => (Via::Proc, "the recording has it only this way", None),
         (None, Some(Via::Bpf)) if !tcp => (Via::Netlink, "only TCP is read via BPF", None),
         (None, Some(via)) => (via, "as asked", None),
@@ -194,14 +194,14 @@ fn by_cost(facts: &Facts<'_>) -> (Via, &'static str, Option<&'static str>) {
         return (Via::Netlink, "the cheapest", None);
     }
     match (facts.walk)() {
-        Walk::Pays(why) => (Via::Bpf, why, None),
-        Walk::TooFew => (Via::Netlink, "the cheapest", None),
-        Walk::No(why) => (Via::Netlink, "the cheapest one that works", Some(why)),
+        WalkDecision::Pays(why) => (Via::Bpf, why, None),
+        WalkDecision::TooFew => (Via::Netlink, "the cheapest", None),
+        WalkDecision::No(why) => (Via::Netlink, "the cheapest one that works", Some(why)),
     }
 }
 
 /// `need` bits that a backend cannot provide.
-pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
+pub(crate) fn missing_need(via: Via, proto: Proto) -> u64 {
     match (via, proto) {
         (Via::Bpf, Proto::Tcp) => !BPF_HAS,
         (Via::Bpf, _) => 0,
@@ -217,7 +217,7 @@ pub(crate) fn lacks(via: Via, proto: Proto) -> u64 {
 }
 
 /// `need` bits that some backend provides for rows of a table. Bits of other tables do not apply to it.
-fn known(proto: Proto) -> u64 {
+fn known_need(proto: Proto) -> u64 {
     const OF_OTHERS: u64 = UNIX_ONLY | NOT_IN_TCP;
     const OF_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::CONG | need::CONG_INFO | need::ULP;
     const OF_ALL: u64 = UNIX_BESIDE | need::INODE | need::COOKIE;
@@ -234,20 +234,20 @@ fn known(proto: Proto) -> u64 {
 }
 
 /// `need` bits whose fields are null in every row that a backend reads of these tables, although some backend has them.
-fn unanswered(via: Via, protos: &[Proto], counted: bool) -> u64 {
+fn always_null_need(via: Via, protos: &[Proto], counted: bool) -> u64 {
     // bpf only reads TCP; netlink reads the other tables even if bpf is forced.
     let read = protos.iter().filter(|&&proto| via != Via::Bpf || proto == Proto::Tcp);
     let (mut has, mut lacking) = (0, 0);
     for &proto in read {
-        let mut lacked = lacks(via, proto);
+        let mut lacked = missing_need(via, proto);
         if via == Via::Bpf && counted {
             lacked &= !need::TCP_INFO;
         }
         if via == Via::Proc {
             lacked |= need::SCTP | need::XDP;
         }
-        has |= known(proto) & !lacked;
-        lacking |= known(proto) & lacked;
+        has |= known_need(proto) & !lacked;
+        lacking |= known_need(proto) & lacked;
     }
     lacking & !has
 }
@@ -260,7 +260,7 @@ pub(crate) fn backends(forced: Via, protos: &[Proto], counted: bool) -> Vec<Back
     backends.retain(|via| *via == forced || *via != Via::Bpf || protos.contains(&Proto::Tcp));
     backends
         .into_iter()
-        .map(|via| BackendLacks { backend: via.name(), lacks: unanswered(via, protos, counted) })
+        .map(|via| BackendLacks { backend: via.name(), lacks: always_null_need(via, protos, counted) })
         .collect()
 }
 
@@ -268,13 +268,14 @@ pub(crate) fn backends(forced: Via, protos: &[Proto], counted: bool) -> Vec<Back
 mod tests {
     use super::*;
 
-    const NETLINK: Option<Recorded> = Some(Recorded { netlink: true, bpf: false, proc: false });
-    const PROC: Option<Recorded> = Some(Recorded { netlink: false, bpf: false, proc: true });
-    const BOTH: Option<Recorded> = Some(Recorded { netlink: true, bpf: false, proc: true });
+    const NETLINK: Option<RecordedBackends> = Some(RecordedBackends { netlink: true, bpf: false, proc: false });
+    const PROC: Option<RecordedBackends> = Some(RecordedBackends { netlink: false, bpf: false, proc: true });
+    const BOTH: Option<RecordedBackends> = Some(RecordedBackends { netlink: true, bpf: false, proc: true });
 
-    fn of(proto: Proto, need: u64, via: Option<Via>, recorded: Option<Recorded>) -> (Via, u64) {
-        let never = || -> Walk { panic!("nobody may ask") };
-        let walk: &dyn Fn() -> Walk = if recorded.is_some() || via.is_some() { &never } else { &|| Walk::TooFew };
+    fn of(proto: Proto, need: u64, via: Option<Via>, recorded: Option<RecordedBackends>) -> (Via, u64) {
+        let never = || -> WalkDecision { panic!("nobody may ask") };
+        let walk: &dyn Fn() -> WalkDecision =
+            if recorded.is_some() || via.is_some() { &never } else { &|| WalkDecision::TooFew };
         let facts = Facts { proto, need, counted: false, few_states: false, via, recorded, walk };
         let choice = choose(&facts);
         assert!(!choice.why.is_empty());
@@ -305,7 +306,7 @@ mod tests {
 
     #[test]
     fn the_walk() {
-        let pays = || Walk::Pays("many");
+        let pays = || WalkDecision::Pays("many");
         let facts = Facts {
             proto: Proto::Tcp,
             need: need::IFACE_MARK | need::QUEUES,
@@ -324,8 +325,8 @@ mod tests {
         assert_eq!(via(Facts { need: need::TCP_INFO, counted: true, ..facts }), Via::Bpf);
         assert_eq!(via(Facts { few_states: true, ..facts }), Via::Netlink);
         assert_eq!(via(Facts { proto: Proto::Udp, ..facts }), Via::Netlink);
-        assert_eq!(via(Facts { walk: &|| Walk::TooFew, ..facts }), Via::Netlink);
-        let denied = choose(&Facts { walk: &|| Walk::No("rights"), ..facts });
+        assert_eq!(via(Facts { walk: &|| WalkDecision::TooFew, ..facts }), Via::Netlink);
+        let denied = choose(&Facts { walk: &|| WalkDecision::No("rights"), ..facts });
         assert_eq!((denied.via, denied.no_walk), (Via::Netlink, Some("rights")));
         // If the user asks for it, it provides what it can.
         let asked = Facts { via: Some(Via::Bpf), need: need::COOKIE | need::TCP_INFO, ..facts };
@@ -342,13 +343,16 @@ mod tests {
             counted: false,
             few_states: false,
             via: Some(Via::Proc),
-            recorded: Some(Recorded { netlink: true, bpf: true, proc: false }),
-            walk: &|| Walk::TooFew,
+            recorded: Some(RecordedBackends { netlink: true, bpf: true, proc: false }),
+            walk: &|| WalkDecision::TooFew,
         };
         assert_eq!(choose(&both).via, Via::Bpf);
         assert_eq!(choose(&Facts { few_states: true, ..both }).via, Via::Netlink);
-        let alone =
-            Facts { few_states: true, recorded: Some(Recorded { netlink: false, bpf: true, proc: false }), ..both };
+        let alone = Facts {
+            few_states: true,
+            recorded: Some(RecordedBackends { netlink: false, bpf: true, proc: false }),
+            ..both
+        };
         assert_eq!(choose(&alone).via, Via::Bpf);
     }
 }

@@ -15,13 +15,13 @@ use std::ops::ControlFlow;
 use netlink::{DumpError, Query, Request};
 use record::rows::{Endpoint, FamilyExtras, Socket, UlpPart, need};
 use record::{Addr, Proto, State};
-use sys::{Errno, Host, Missing, Modules, Presence, Tried};
+use sys::{Errno, Host, Missing, Modules, Presence, ProbeResult};
 
 use crate::address_families::{AF_INET, AF_INET6};
-use crate::backends::netlink::inet_diag::{self, InetDecoder, SOCK_DIAG_BY_FAMILY, Wanted};
+use crate::backends::netlink::inet_diag::{self, DumpParameters, InetDecoder, SOCK_DIAG_BY_FAMILY};
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::keys::Table;
-use crate::probe::part_of;
+use crate::probe::kernel_part;
 use crate::pushdown::STATES_ALL;
 
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
@@ -88,7 +88,7 @@ pub struct Target {
 impl Target {
     /// The socket of a row; `None` if the kernel cannot close such sockets, or if the row has no cookie and might
     /// therefore be confused with another.
-    pub fn of(row: &Socket<'_>) -> Option<Target> {
+    pub fn from_row(row: &Socket<'_>) -> Option<Target> {
         let closable = matches!(row.proto, Proto::Tcp | Proto::Udp) && matches!(row.family, AF_INET | AF_INET6);
         let Socket { proto, family, state, local, peer, ifindex, .. } = *row;
         let cookie = Cookie::new(row.cookie).filter(|_| closable)?;
@@ -107,10 +107,10 @@ impl Target {
     }
 
     fn request(&self, peer_port: u16) -> Request {
-        self.place(peer_port).request(SOCK_DESTROY, self.cookie.words())
+        self.kernel_address(peer_port).request(SOCK_DESTROY, self.cookie.words())
     }
 
-    fn place(&self, peer_port: u16) -> KernelAddress {
+    fn kernel_address(&self, peer_port: u16) -> KernelAddress {
         let peer = Endpoint { port: peer_port, ..self.peer };
         KernelAddress { family: self.family, proto: self.proto, local: self.local, peer, ifindex: self.ifindex }
     }
@@ -123,7 +123,7 @@ impl Target {
     // Sockets without a peer may share their address (SO_REUSEPORT). The kernel then chooses among them by a hash of
     // the packet's source, so another source may find another socket; the cookie keeps the wrong ones alive.
     fn may_be_shared(&self) -> bool {
-        self.peer.is_none()
+        self.peer.is_unset()
     }
 }
 
@@ -159,8 +159,8 @@ impl KernelAddress {
         body[0] = self.family;
         body[1] = inet_diag::number_of(self.proto);
         body[8..].copy_from_slice(&self.sockid(cookie));
-        let mut request = Request::one(kind);
-        request.body(&body);
+        let mut request = Request::for_one(kind);
+        request.append(&body);
         request
     }
 }
@@ -174,7 +174,7 @@ fn octets(addr: &Addr) -> &[u8] {
 
 /// Outcome of closing a socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Closing {
+pub enum CloseOutcome {
     /// The kernel closed it. No program has it open.
     Closed,
     /// The kernel closed it. Its program still has the descriptor and gets ECONNABORTED.
@@ -196,7 +196,7 @@ pub enum Closing {
     Failed(Box<str>),
 }
 
-impl Closing {
+impl CloseOutcome {
     /// Values of the field `result`.
     pub const NAMES: &'static [&'static str] =
         &["closed", "aborted", "still open", "gone", "hidden", "unsupported", "denied", "failed"];
@@ -204,73 +204,75 @@ impl Closing {
     /// Name of this result.
     pub fn name(&self) -> &'static str {
         match self {
-            Closing::Closed => "closed",
-            Closing::Aborted => "aborted",
-            Closing::StillOpen | Closing::ConnectionLives => "still open",
-            Closing::Gone => "gone",
-            Closing::Hidden => "hidden",
-            Closing::Unsupported => "unsupported",
-            Closing::Denied => "denied",
-            Closing::Failed(_) => "failed",
+            CloseOutcome::Closed => "closed",
+            CloseOutcome::Aborted => "aborted",
+            CloseOutcome::StillOpen | CloseOutcome::ConnectionLives => "still open",
+            CloseOutcome::Gone => "gone",
+            CloseOutcome::Hidden => "hidden",
+            CloseOutcome::Unsupported => "unsupported",
+            CloseOutcome::Denied => "denied",
+            CloseOutcome::Failed(_) => "failed",
         }
     }
 
     /// True if the socket may still exist.
     pub fn is_failure(&self) -> bool {
-        !matches!(self, Closing::Closed | Closing::Aborted | Closing::Gone)
+        !matches!(self, CloseOutcome::Closed | CloseOutcome::Aborted | CloseOutcome::Gone)
     }
 
     /// True if the kernel did what SOCK_DESTROY does, even if the socket or its MPTCP connection is still open.
     pub fn is_destroyed(&self) -> bool {
-        use Closing::{Aborted, Closed, ConnectionLives, StillOpen};
+        use CloseOutcome::{Aborted, Closed, ConnectionLives, StillOpen};
         matches!(self, Closed | Aborted | StillOpen | ConnectionLives)
     }
 }
 
-impl fmt::Display for Closing {
+impl fmt::Display for CloseOutcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Closing::Closed => "closed",
-            Closing::Aborted => "aborted: the program gets ECONNABORTED",
-            Closing::StillOpen => "still open: the program got an error and keeps the port, end the program to free it",
-            Closing::ConnectionLives => {
+            CloseOutcome::Closed => "closed",
+            CloseOutcome::Aborted => "aborted: the program gets ECONNABORTED",
+            CloseOutcome::StillOpen => {
+                "still open: the program got an error and keeps the port, end the program to free it"
+            }
+            CloseOutcome::ConnectionLives => {
                 "still open: one subflow was aborted, the MPTCP connection continues (end the program to close it)"
             }
-            Closing::Gone => "already closed before netwren could close them",
-            Closing::Hidden => "not found by the kernel under their addresses (bound only, or too many share one)",
-            Closing::Unsupported => {
+            CloseOutcome::Gone => "already closed before netwren could close them",
+            CloseOutcome::Hidden => "not found by the kernel under their addresses (bound only, or too many share one)",
+            CloseOutcome::Unsupported => {
                 "the kernel has no way to close them (their state, or CONFIG_INET_DIAG_DESTROY is off)"
             }
-            Closing::Denied => "operation not permitted (needs CAP_NET_ADMIN)",
-            Closing::Failed(words) => words,
+            CloseOutcome::Denied => "operation not permitted (needs CAP_NET_ADMIN)",
+            CloseOutcome::Failed(words) => words,
         })
     }
 }
 
 /// Closes one socket in the calling thread's network namespace and checks whether it is closed. Takes ten system calls,
 /// plus a dump of its port's sockets for UDP, or of all MPTCP connections for a subflow.
-pub fn close(host: &Host, target: &Target) -> Closing {
+pub fn close(host: &Host, target: &Target) -> CloseOutcome {
     match destroy(host, target) {
-        Closing::Closed => outcome(host, target),
+        CloseOutcome::Closed => outcome(host, target),
         other => other,
     }
 }
 
 /// Returns the outcome for a socket that the kernel reports as closed.
-fn outcome(host: &Host, target: &Target) -> Closing {
+fn outcome(host: &Host, target: &Target) -> CloseOutcome {
     let is_connection_there = || target.mptcp_token.is_some_and(|token| has_mptcp_connection(host, token));
     match target.proto {
-        Proto::Udp if is_there(host, target) => Closing::StillOpen,
-        Proto::Tcp if is_connection_there() => Closing::ConnectionLives,
-        Proto::Tcp if is_found(host, target) => Closing::StillOpen,
-        _ if target.has_program() => Closing::Aborted,
-        _ => Closing::Closed,
+        Proto::Udp if still_exists(host, target) => CloseOutcome::StillOpen,
+        Proto::Tcp if is_connection_there() => CloseOutcome::ConnectionLives,
+        Proto::Tcp if is_found(host, target) => CloseOutcome::StillOpen,
+        _ if target.has_program() => CloseOutcome::Aborted,
+        _ => CloseOutcome::Closed,
     }
 }
 
 /// True if the kernel still finds this exact socket by its addresses. Takes one lookup, no dump.
 fn is_found(host: &Host, target: &Target) -> bool {
-    let request = target.place(target.peer.port).request(SOCK_DIAG_BY_FAMILY, target.cookie.words());
+    let request = target.kernel_address(target.peer.port).request(SOCK_DIAG_BY_FAMILY, target.cookie.words());
     let ask = Query {
         what: "socket",
         protocol: NETLINK_SOCK_DIAG,
@@ -292,9 +294,9 @@ fn is_found(host: &Host, target: &Target) -> bool {
 fn has_mptcp_connection(host: &Host, token: u32) -> bool {
     let is_there = |family| {
         let ext = inet_diag::ext_of(need::ULP);
-        let wanted = Wanted { ext, states: STATES_ALL, sport: 0, dport: 0, bytecode: &[], storages: false };
+        let wanted = DumpParameters { ext, states: STATES_ALL, sport: 0, dport: 0, bytecode: &[], storages: false };
         let request = wanted.by_family(family, Proto::Mptcp);
-        let (what, key) = (Table::Mptcp4.what(), "destroy/mptcp");
+        let (what, key) = (Table::Mptcp4.description(), "destroy/mptcp");
         let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: "", netns: None };
         let mut found = false;
         let end = netlink::dump(host, &ask, |part| {
@@ -310,53 +312,53 @@ fn has_mptcp_connection(host: &Host, token: u32) -> bool {
 }
 
 /// Asks the kernel to close the socket and returns its answer.
-fn destroy(host: &Host, target: &Target) -> Closing {
-    let first = ask(host, target, target.peer.port);
-    if first != Closing::Gone || !target.may_be_shared() {
+fn destroy(host: &Host, target: &Target) -> CloseOutcome {
+    let first = send_request(host, target, target.peer.port);
+    if first != CloseOutcome::Gone || !target.may_be_shared() {
         return first;
     }
-    if !is_there(host, target) {
-        return Closing::Gone;
+    if !still_exists(host, target) {
+        return CloseOutcome::Gone;
     }
     for port in 1..=SHARED_TRIES {
-        let next = ask(host, target, port);
-        if next != Closing::Gone {
+        let next = send_request(host, target, port);
+        if next != CloseOutcome::Gone {
             return next;
         }
     }
-    if is_there(host, target) { Closing::Hidden } else { Closing::Gone }
+    if still_exists(host, target) { CloseOutcome::Hidden } else { CloseOutcome::Gone }
 }
 
-fn ask(host: &Host, target: &Target, peer_port: u16) -> Closing {
+fn send_request(host: &Host, target: &Target, peer_port: u16) -> CloseOutcome {
     send(host, &target.request(peer_port))
 }
 
-fn send(host: &Host, request: &Request) -> Closing {
+fn send(host: &Host, request: &Request) -> CloseOutcome {
     let ask = Query { what: "socket", protocol: NETLINK_SOCK_DIAG, request, key: "destroy", note: "", netns: None };
     match netlink::exchange(host, &ask, |_| ControlFlow::Continue(())) {
-        Ok(_) => Closing::Closed,
+        Ok(_) => CloseOutcome::Closed,
         Err(error) => verdict(&error),
     }
 }
 
-fn verdict(error: &DumpError) -> Closing {
+fn verdict(error: &DumpError) -> CloseOutcome {
     match error.errno() {
         // Also ENOENT if another socket has the address, because its cookie differs.
-        Some(Errno::NOENT | Errno::SRCH) => Closing::Gone,
-        Some(Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => Closing::Unsupported,
-        Some(errno) if errno.is_denied() => Closing::Denied,
-        Some(errno) => Closing::Failed(errno.to_string().into()),
-        None => Closing::Failed(error.to_string().into()),
+        Some(Errno::NOENT | Errno::SRCH) => CloseOutcome::Gone,
+        Some(Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => CloseOutcome::Unsupported,
+        Some(errno) if errno.is_denied() => CloseOutcome::Denied,
+        Some(errno) => CloseOutcome::Failed(errno.to_string().into()),
+        None => CloseOutcome::Failed(error.to_string().into()),
     }
 }
 
 // Whether a dump of the sockets with its port still contains the cookie. True if the dump fails.
-fn is_there(host: &Host, target: &Target) -> bool {
+fn still_exists(host: &Host, target: &Target) -> bool {
     // A closed listener remains as a bound port of its program, but the listener itself no longer exists.
     let states = if target.state == State::BOUND_INACTIVE { 1 << State::BOUND_INACTIVE.0 } else { STATES_ALL };
-    let wanted = Wanted { ext: 0, states, sport: target.local.port, dport: 0, bytecode: &[], storages: false };
+    let wanted = DumpParameters { ext: 0, states, sport: target.local.port, dport: 0, bytecode: &[], storages: false };
     let request = wanted.by_family(target.family, target.proto);
-    let what = if target.proto == Proto::Udp { Table::Udp4.what() } else { Table::Tcp.what() };
+    let what = if target.proto == Proto::Udp { Table::Udp4.description() } else { Table::Tcp.description() };
     let ask =
         Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "destroy/check", note: "", netns: None };
     let mut found = false;
@@ -369,38 +371,41 @@ fn is_there(host: &Host, target: &Target) -> bool {
 }
 
 /// Whether and how sockets can be closed here, or why not: for `netwren support`. Closes nothing and loads no module.
-pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> Tried {
+pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> ProbeResult {
     let mut answers = Vec::new();
     for proto in [Proto::Tcp, Proto::Udp] {
-        match modules.presence(part_of(proto)) {
-            Presence::There => answers.push((proto, send(host, &harmless(proto)))),
+        match modules.presence(kernel_part(proto)) {
+            Presence::There => answers.push((proto, send(host, &harmless_request(proto)))),
             Presence::NotLoaded | Presence::Unknown => {}
         }
     }
-    let works = |answer: &Closing| *answer == Closing::Gone;
+    let works = |answer: &CloseOutcome| *answer == CloseOutcome::Gone;
     let closable: Vec<&str> = answers.iter().filter(|(_, a)| works(a)).map(|(proto, _)| proto.name()).collect();
     if closable.is_empty() {
         return match answers.first() {
-            None => Tried::fails(
+            None => ProbeResult::new_missing(
                 Missing::Module,
                 "not tried: not loaded (module tcp_diag); closing a socket makes the kernel load it",
             ),
-            Some((_, Closing::Unsupported)) => {
-                Tried::fails(Missing::KernelOption, "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)")
+            Some((_, CloseOutcome::Unsupported)) => ProbeResult::new_missing(
+                Missing::KernelOption,
+                "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)",
+            ),
+            Some((_, CloseOutcome::Denied)) => {
+                ProbeResult::new_missing(Missing::Right, CloseOutcome::Denied.to_string())
             }
-            Some((_, Closing::Denied)) => Tried::fails(Missing::Right, Closing::Denied.to_string()),
-            Some((_, other)) => Tried::fails(Missing::Other, other.to_string()),
+            Some((_, other)) => ProbeResult::new_missing(Missing::Other, other.to_string()),
         };
     }
-    if !sys::caps::effective().is_ok_and(|set| set.has(sys::caps::Cap::NetAdmin)) {
-        return Tried::fails(Missing::Right, "needs CAP_NET_ADMIN");
+    if !sys::caps::effective().is_ok_and(|set| set.contains(sys::caps::Cap::NetAdmin)) {
+        return ProbeResult::new_missing(Missing::Right, "needs CAP_NET_ADMIN");
     }
-    Tried::works(format!("{} sockets, via SOCK_DESTROY", closable.join(" and ")))
+    ProbeResult::new_working(format!("{} sockets, via SOCK_DESTROY", closable.join(" and ")))
 }
 
 // A request that reaches the kernel's code for closing sockets but cannot close one. Its address matches no socket that
 // was bound in the usual way, but an sk_lookup program may map any address to a socket, so the cookie is the safeguard.
-fn harmless(proto: Proto) -> Request {
+fn harmless_request(proto: Proto) -> Request {
     let (local, peer) = (Endpoint::NONE, Endpoint { addr: Addr::ANY4, port: 1 });
     KernelAddress { family: AF_INET, proto, local, peer, ifindex: 0 }.request(SOCK_DESTROY, WORDS_OF_NO_SOCKET)
 }
@@ -423,7 +428,7 @@ mod tests {
 
     #[test]
     fn the_request_carries_the_whole_id() {
-        let target = Target::of(&row()).unwrap();
+        let target = Target::from_row(&row()).unwrap();
         let request = target.request(target.peer.port);
         assert_eq!(request.kind(), SOCK_DESTROY);
         assert!(!request.is_dump());
@@ -439,19 +444,19 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_told_apart_is_no_target() {
-        assert_eq!(Target::of(&Socket { cookie: 0, ..row() }), None);
-        assert_eq!(Target::of(&Socket { cookie: NO_COOKIE, ..row() }), None);
+    fn an_ambiguous_row_is_no_target() {
+        assert_eq!(Target::from_row(&Socket { cookie: 0, ..row() }), None);
+        assert_eq!(Target::from_row(&Socket { cookie: NO_COOKIE, ..row() }), None);
         // One word with this value is an ordinary number.
-        assert!(Target::of(&Socket { cookie: u64::from(u32::MAX), ..row() }).is_some());
-        assert_eq!(Target::of(&Socket { proto: Proto::Unix, family: 1, ..row() }), None);
+        assert!(Target::from_row(&Socket { cookie: u64::from(u32::MAX), ..row() }).is_some());
+        assert_eq!(Target::from_row(&Socket { proto: Proto::Unix, family: 1, ..row() }), None);
     }
 
     /// The kernel compares the cookie for any socket it finds, and no socket has this one.
     #[test]
     fn replay_issue_10_the_probe_carries_a_cookie_that_no_socket_has() {
         for proto in [Proto::Tcp, Proto::Udp] {
-            let request = harmless(proto);
+            let request = harmless_request(proto);
             assert_eq!(request.kind(), SOCK_DESTROY);
             let body = &request.bytes().unwrap()[16..];
             assert_eq!(body.len(), inet_diag::REQ_V2);
@@ -461,16 +466,17 @@ mod tests {
 
     #[test]
     fn every_result_has_its_word() {
-        let failed = Closing::Failed("x".into());
-        let fine = [Closing::Closed, Closing::Aborted, Closing::Gone];
-        let failures = [Closing::StillOpen, Closing::Hidden, Closing::Unsupported, Closing::Denied, failed];
-        let mut words: Vec<&str> = fine.iter().chain(&failures).map(Closing::name).collect();
-        assert_eq!(Closing::ConnectionLives.name(), "still open");
-        let mut names = Closing::NAMES.to_vec();
+        let failed = CloseOutcome::Failed("x".into());
+        let fine = [CloseOutcome::Closed, CloseOutcome::Aborted, CloseOutcome::Gone];
+        let failures =
+            [CloseOutcome::StillOpen, CloseOutcome::Hidden, CloseOutcome::Unsupported, CloseOutcome::Denied, failed];
+        let mut words: Vec<&str> = fine.iter().chain(&failures).map(CloseOutcome::name).collect();
+        assert_eq!(CloseOutcome::ConnectionLives.name(), "still open");
+        let mut names = CloseOutcome::NAMES.to_vec();
         words.sort_unstable();
         names.sort_unstable();
         assert_eq!(words, names);
-        assert!(failures.iter().all(Closing::is_failure) && !fine.iter().any(Closing::is_failure));
-        assert!(Closing::ConnectionLives.is_failure() && Closing::ConnectionLives.is_destroyed());
+        assert!(failures.iter().all(CloseOutcome::is_failure) && !fine.iter().any(CloseOutcome::is_failure));
+        assert!(CloseOutcome::ConnectionLives.is_failure() && CloseOutcome::ConnectionLives.is_destroyed());
     }
 }

@@ -22,7 +22,7 @@ use crate::backends::row_keys::{Keys, key_of};
 
 // Evaluates every cell of the row, including tcp_info and socket memory.
 fn walk(row: &Socket<'_>) {
-    let lookups = Lookups::none();
+    let lookups = Lookups::empty();
     for field in Sockets::FIELDS {
         black_box(field.cell(row, &lookups));
     }

@@ -54,7 +54,7 @@ pub(crate) fn tables_of(proto: Proto) -> &'static [Table] {
 
 impl Table {
     /// Name of the table in messages.
-    pub(crate) fn what(self) -> &'static str {
+    pub(crate) fn description(self) -> &'static str {
         match self {
             Table::Tcp => "TCP sockets",
             Table::Tcp4 => "TCP sockets (IPv4)",

@@ -38,7 +38,7 @@ pub use choose::recorded_bits;
 pub use choose::{
     BPF_HAS, NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_NETLINK, PROC_LACKS_PACKET, PROC_LACKS_UNIX, Via,
 };
-pub use destroy::{Closing, Cookie, Target, close, mptcp_token, probe_closing};
+pub use destroy::{CloseOutcome, Cookie, Target, close, mptcp_token, probe_closing};
 pub use events::netlink::destroyed::Destroyed;
 pub use events::{FlowSums, Follow, LiveConnections, UdpSenders, probe_following};
 pub use expected::tcp_sockets as count_tcp;

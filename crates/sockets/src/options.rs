@@ -76,7 +76,7 @@ impl Options {
     }
 
     /// Reads only this table.
-    pub fn only(proto: Proto, netns_id: u64) -> Options {
+    pub fn for_table(proto: Proto, netns_id: u64) -> Options {
         Options { order: vec![proto], if_named: &[], ..Options::new(netns_id) }
     }
 }

@@ -4,11 +4,11 @@ use std::ops::ControlFlow;
 use netlink::{DumpError, Query};
 use record::Proto;
 use sys::caps::{self, Cap};
-use sys::{Errno, Host, KernelPart, Missing, Modules, Presence, Tried};
+use sys::{Errno, Host, KernelPart, Missing, Modules, Presence, ProbeResult};
 
 use crate::address_families::AF_INET;
 use crate::backends::fault::{has_no_file, kernel_option};
-use crate::backends::netlink::inet_diag::Wanted;
+use crate::backends::netlink::inet_diag::DumpParameters;
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::backends::netlink::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
 use crate::backends::proc_file::ProcFile;
@@ -23,7 +23,7 @@ pub struct Probe {
     /// The backend.
     pub via: Via,
     /// Whether it worked, and how, or what is missing.
-    pub tried: Tried,
+    pub tried: ProbeResult,
 }
 
 /// Tries every backend of every table with the smallest request: no states, or the first line. Skips tables that would
@@ -33,8 +33,8 @@ pub struct Probe {
 pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     let mut probes = Vec::new();
     for proto in Proto::ALL {
-        probes.push(match not_asked(modules, proto) {
-            Some(words) => Probe { proto, via: Via::Netlink, tried: Tried::fails(Missing::Module, words) },
+        probes.push(match reason_not_to_ask(modules, proto) {
+            Some(words) => Probe { proto, via: Via::Netlink, tried: ProbeResult::new_missing(Missing::Module, words) },
             None => by_netlink(host, proto),
         });
         if !has_no_file(proto) {
@@ -46,14 +46,14 @@ pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
 
 /// True if socket marks are shown and can be used in filters.
 pub fn sees_marks() -> bool {
-    caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
+    caps::effective().is_ok_and(|set| set.contains(Cap::NetAdmin))
 }
 
 fn by_netlink(host: &Host, proto: Proto) -> Probe {
     // Requests no states: the kernel searches no buckets and answers only that it is done.
-    let wanted = Wanted { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[], storages: false };
+    let wanted = DumpParameters { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[], storages: false };
     let tried = |request| {
-        let what = table_of(proto).what();
+        let what = table_of(proto).description();
         let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key: "probe", note: "", netns: None };
         netlink::dump(host, &ask, |_| ControlFlow::Break(())).map(|_| ())
     };
@@ -71,15 +71,15 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
         _ => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
     };
     let tried = match &result {
-        Ok(()) if !proto.is_inet() || sees_marks() => Tried::works(how),
-        Ok(()) => Tried::works(format!("{how}, without marks (they need CAP_NET_ADMIN)")),
-        Err(error) => Tried::refused(error.errno(), refused(error, proto)),
+        Ok(()) if !proto.is_inet() || sees_marks() => ProbeResult::new_working(how),
+        Ok(()) => ProbeResult::new_working(format!("{how}, without marks (they need CAP_NET_ADMIN)")),
+        Err(error) => ProbeResult::new_refused(error.errno(), refusal_text(error, proto)),
     };
     Probe { proto, via: Via::Netlink, tried }
 }
 
 /// The kernel part that answers for a table: the module and its dump callback (net/*/…diag.c, 6.18).
-pub(crate) fn part_of(proto: Proto) -> KernelPart {
+pub(crate) fn kernel_part(proto: Proto) -> KernelPart {
     let (module, function) = match proto {
         Proto::Tcp => ("tcp_diag", "tcp_diag_dump"),
         Proto::Udp | Proto::UdpLite => ("udp_diag", "udp_diag_dump"),
@@ -99,10 +99,10 @@ pub(crate) fn part_of(proto: Proto) -> KernelPart {
 }
 
 // Returns why a table is not tried, or `None` if trying it loads no module.
-fn not_asked(modules: &Modules<'_>, proto: Proto) -> Option<String> {
+fn reason_not_to_ask(modules: &Modules<'_>, proto: Proto) -> Option<String> {
     let config = option_of(proto);
-    let (module, name) = (part_of(proto).module, proto.name());
-    match modules.presence(part_of(proto)) {
+    let (module, name) = (kernel_part(proto).module, proto.name());
+    match modules.presence(kernel_part(proto)) {
         Presence::There => None,
         Presence::NotLoaded => {
             Some(format!("not loaded (module {module}, {config}); reading {name} sockets makes the kernel load it"))
@@ -120,7 +120,7 @@ fn option_of(proto: Proto) -> String {
     format!("{}{gone}", kernel_option(proto))
 }
 
-fn refused(error: &DumpError, proto: Proto) -> String {
+fn refusal_text(error: &DumpError, proto: Proto) -> String {
     match error.errno() {
         Some(Errno::NOENT | Errno::OPNOTSUPP | Errno::PROTONOSUPPORT) => {
             format!("{error} (the kernel has no module for it: {})", option_of(proto))
@@ -133,11 +133,15 @@ fn by_proc(host: &Host, proto: Proto) -> Probe {
     let file = ProcFile { host, netns: None, table: table_of(proto), key: "probe".into() };
     let result = file.read(|_| ControlFlow::Break(()));
     let tried = match (result, proto) {
-        (Err(error), _) => Tried::refused(Some(error.errno), error.to_string()),
-        (Ok(_), Proto::Unix) => Tried::works("without peers, queues, owners' uids and cookies"),
-        (Ok(_), Proto::Packet) => Tried::works("without rings, fanout, memberships, filters, memory and cookies"),
-        (Ok(_), Proto::Netlink) => Tried::works("without memory and cookies, and only the first 32 groups"),
-        (Ok(_), _) => Tried::works("without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits"),
+        (Err(error), _) => ProbeResult::new_refused(Some(error.errno), error.to_string()),
+        (Ok(_), Proto::Unix) => ProbeResult::new_working("without peers, queues, owners' uids and cookies"),
+        (Ok(_), Proto::Packet) => {
+            ProbeResult::new_working("without rings, fanout, memberships, filters, memory and cookies")
+        }
+        (Ok(_), Proto::Netlink) => ProbeResult::new_working("without memory and cookies, and only the first 32 groups"),
+        (Ok(_), _) => {
+            ProbeResult::new_working("without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits")
+        }
     };
     Probe { proto, via: Via::Proc, tried }
 }

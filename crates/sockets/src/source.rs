@@ -9,7 +9,7 @@ mod recorded;
 use std::cell::RefCell;
 
 use record::rows::Sockets;
-use record::{Accounting, Demand, Each, Offer, Proto, Push, RowCache, RowStats, Scan, Source, SourceError};
+use record::{Accounting, Demand, Each, Offer, Proto, PushOutcome, RowCache, RowStats, Scan, Source, SourceError};
 use sys::caps::{self, Cap};
 use sys::{Host, Mode, NetNs};
 
@@ -18,17 +18,17 @@ use crate::backends::bpf::cache::{BackendCache, Program};
 use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
 use crate::backends::handed_out::HandedOut;
 use crate::backends::plan::{PlannedTable, ReadPlan};
-use crate::choose::{Choice, Facts, Recorded, Via, Walk, backends, choose};
+use crate::choose::{Choice, Facts, RecordedBackends, Via, WalkDecision, backends, choose};
 use crate::expected::{
     self, WORTH_ITERATING, WORTH_LOADING, WORTH_LOADING_FOR_MANY, WORTH_LOADING_FOR_ONE_PORT, WORTH_LOADING_ITERATOR,
     WORTH_WALKING,
 };
 use crate::keys::{self, Table};
 use crate::options::Options;
-use crate::pushdown::named::{expects, is_in_every_kernel, mentions};
-use crate::pushdown::{PushdownContext, Split, TableFilter, split};
+use crate::pushdown::named::{expects_table, is_in_every_kernel, tests_table};
+use crate::pushdown::{PushdownContext, SplitFilter, TableFilter, split};
 
-/// Sockets of one network namespace: the calling thread's, or the one set with [`SocketSource::inside`].
+/// Sockets of one network namespace: the calling thread's, or the one set with [`SocketSource::in_netns`].
 #[derive(Debug)]
 pub struct SocketSource<'h> {
     host: &'h Host,
@@ -48,7 +48,7 @@ impl<'h> SocketSource<'h> {
     }
 
     /// Reads sockets of another namespace, which is entered while sockets and files are opened. Needs CAP_SYS_ADMIN.
-    pub fn inside(mut self, netns: &'h NetNs) -> SocketSource<'h> {
+    pub fn in_netns(mut self, netns: &'h NetNs) -> SocketSource<'h> {
         self.netns = Some(netns);
         self
     }
@@ -60,7 +60,7 @@ impl<'h> SocketSource<'h> {
     }
 
     /// Leaves out the rows that a walk had handed out before it was interrupted.
-    pub(crate) fn finishing(mut self, walk: &'h RefCell<HandedOut>) -> SocketSource<'h> {
+    pub(crate) fn finishing_walk(mut self, walk: &'h RefCell<HandedOut>) -> SocketSource<'h> {
         self.rest_of = Some(walk);
         self
     }
@@ -74,7 +74,7 @@ impl<'h> SocketSource<'h> {
         // The engine filters a recording; only tables that cannot have matching rows are left out. Every backend except
         // /proc can filter; /proc is read only if the user asks for it or another backend fails.
         let filters = |_| !self.host.is_replay() && self.options.via.is_none_or(Choice::filters);
-        let Split { tables, pushed } = self.split(demand, &filters);
+        let SplitFilter { tables, pushed } = self.split(demand, &filters);
         let counted = is_counted(demand);
         let parts = parts_of(self.host, demand.need, counted);
         let planned = |filter: TableFilter| PlannedTable {
@@ -98,15 +98,15 @@ impl<'h> SocketSource<'h> {
     }
 
     /// Returns the tables that can have matching rows, in the order of the options.
-    fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> Split {
-        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || mentions(demand, *proto);
+    fn split(&self, demand: &Demand<Sockets>, filters: &dyn Fn(Proto) -> bool) -> SplitFilter {
+        let wanted = |proto: &Proto| !self.options.if_named.contains(proto) || tests_table(demand, *proto);
         let order: Vec<Proto> = self.options.order.iter().copied().filter(wanted).collect();
         split(&demand.conjuncts, &order, self.options.families, self, filters)
     }
 
     /// True if it is worth a message that the kernel lacks this table.
     fn reports_absence(&self, demand: &Demand<Sockets>, proto: Proto) -> bool {
-        is_in_every_kernel(proto) || (!self.options.quiet && expects(demand, proto))
+        is_in_every_kernel(proto) || (!self.options.quiet && expects_table(demand, proto))
     }
 
     /// Chooses the backend of one table. In a replay it is one that was recorded.
@@ -114,8 +114,8 @@ impl<'h> SocketSource<'h> {
         let proto = filter.proto;
         let both_families: &[Table] = if proto == Proto::Tcp { &[Table::Tcp] } else { &[] };
         let tables = || both_families.iter().chain(keys::tables_of(proto));
-        let holds = |via| tables().any(|table| self.host.holds(&keys::key(*table, via, self.options.netns_id)));
-        let recorded = self.host.is_replay().then(|| Recorded {
+        let holds = |via| tables().any(|table| self.host.contains(&keys::key(*table, via, self.options.netns_id)));
+        let recorded = self.host.is_replay().then(|| RecordedBackends {
             netlink: holds(Via::Netlink),
             bpf: holds(Via::Bpf),
             proc: holds(Via::Proc),
@@ -128,22 +128,22 @@ impl<'h> SocketSource<'h> {
 
     /// Decides whether a BPF program may read TCP here, and costs less than netlink. Reads one or two files of
     /// /proc/net if the decision depends on them.
-    fn whether_walk_pays(&self, parts: u32, repeated: bool, one_port: bool) -> Walk {
+    fn whether_walk_pays(&self, parts: u32, repeated: bool, one_port: bool) -> WalkDecision {
         if !cfg!(feature = "bpf") || self.netns.is_some() {
-            return Walk::TooFew;
+            return WalkDecision::TooFew;
         }
         // In a recording, a table must use the same stream in every round.
-        match self.cache().first().get().filter(|_| self.host.mode() == Mode::Recording) {
-            Some(Via::Bpf) => return Walk::Pays("as in the first round"),
-            Some(_) => return Walk::TooFew,
+        match self.cache().first_backend().get().filter(|_| self.host.mode() == Mode::Recording) {
+            Some(Via::Bpf) => return WalkDecision::Pays("as in the first round"),
+            Some(_) => return WalkDecision::TooFew,
             None => {}
         }
         let (measured, why) = self.sockets_from_which_it_pays(parts, repeated, one_port);
         let least = self.options.walk_from.unwrap_or(measured);
         if expected::tcp_sockets(self.host, least) < least {
-            return Walk::TooFew;
+            return WalkDecision::TooFew;
         }
-        self.cache().why_no_program().map_or(Walk::Pays(why), Walk::No)
+        self.cache().why_no_program().map_or(WalkDecision::Pays(why), WalkDecision::No)
     }
 
     /// Measured number of TCP sockets from which a program costs less than netlink, and the reason in words.
@@ -163,11 +163,11 @@ impl<'h> SocketSource<'h> {
 
 impl PushdownContext for SocketSource<'_> {
     fn ifindex(&self, name: &[u8]) -> Option<u32> {
-        crate::pushdown::ifindex::of(self.host, self.netns, self.options.netns_id, name)
+        crate::pushdown::ifindex::find_ifindex(self.host, self.netns, self.options.netns_id, name)
     }
 
     fn may_ask_marks(&self) -> bool {
-        caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin))
+        caps::effective().is_ok_and(|set| set.contains(Cap::NetAdmin))
     }
 }
 
@@ -182,7 +182,7 @@ impl Source<Sockets> for SocketSource<'_> {
 pub(crate) struct SocketScan<'s> {
     pub(crate) plan: ReadPlan<'s>,
     /// How far the backends apply each part of the filter.
-    pushed: Vec<Push>,
+    pushed: Vec<PushOutcome>,
     /// True if the demand wants members of `tcp_info`, but only those that a walk copies.
     counted: bool,
     /// Filters of the recording that left out sockets which this demand wants.
@@ -196,7 +196,7 @@ impl SocketScan<'_> {
     fn read(&self, cache: Option<&dyn RowCache>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         let mut stats = RowStats::default();
         for filter in &self.missing {
-            stats.unanswered(format!("the recording was made with a {filter}: other sockets are missing"));
+            stats.add_unanswered(format!("the recording was made with a {filter}: other sockets are missing"));
         }
         let own = RefCell::default();
         TableReader::new(&self.plan, cache, each, stats, self.rest_of.unwrap_or(&own)).read()

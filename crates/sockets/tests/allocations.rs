@@ -11,7 +11,7 @@ use sys::Host;
 use testkit::netns::Lab;
 
 #[global_allocator]
-static HEAP: testkit::allocator::Counting = testkit::allocator::Counting;
+static HEAP: testkit::allocator::CountingAllocator = testkit::allocator::CountingAllocator;
 
 fn allocations(work: impl FnOnce()) -> u64 {
     let before = testkit::allocator::allocations();
@@ -42,7 +42,7 @@ fn root_a_thousand_rows_allocate_as_much_as_ten() {
     let (few, many) = (Lab::new("fewrows"), Lab::new("manyrows"));
     let _ = (few.connect_v4(5), many.connect_v4(300), many.connect_v6(300));
     for via in [Via::Netlink, Via::Proc] {
-        let of = |lab: &Lab| lab.inside(|| run(via, sys::netns::current_inode().unwrap()));
+        let of = |lab: &Lab| lab.run_inside(|| run(via, sys::netns::current_inode().unwrap()));
         let ((count_few, rows_few), (count_many, rows_many)) = (of(&few), of(&many));
         assert!(rows_few >= 10 && rows_many >= 1200);
         // The line buffer for /proc may grow once or twice until it is large enough.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::errno::SysError;
 use crate::fd::Fd;
-use crate::syscall::{call, retried};
+use crate::syscall::{call, retry};
 
 /// A timerfd on CLOCK_MONOTONIC (timerfd_create(2)).
 #[derive(Debug)]
@@ -40,7 +40,7 @@ impl Alarm {
         let mut times = [0u8; 8];
         let (fd, to) = (self.0.as_raw_fd(), times.as_mut_ptr().cast());
         // SAFETY: `to` points to eight bytes that are ours; the kernel writes no more.
-        let _ = retried("read", || unsafe { libc::read(fd, to, times.len()) } as i64);
+        let _ = retry("read", || unsafe { libc::read(fd, to, times.len()) } as i64);
     }
 }
 

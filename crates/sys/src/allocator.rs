@@ -8,25 +8,25 @@ use std::cell::Cell;
 thread_local! {
     // Per thread, so that concurrent tests do not affect each other. `const` and without a destructor: accessing it
     // neither allocates nor fails, not even while a thread ends.
-    static TAKEN: Cell<u64> = const { Cell::new(0) };
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
 }
 
 /// The system allocator with a counter.
 #[derive(Debug, Clone, Copy)]
-pub struct Counting;
+pub struct CountingAllocator;
 
-/// How often the calling thread has allocated (or enlarged) memory; always 0 unless [`Counting`] is installed.
+/// How often the calling thread has allocated (or enlarged) memory; always 0 unless [`CountingAllocator`] is installed.
 pub fn allocations() -> u64 {
-    TAKEN.with(Cell::get)
+    ALLOCATIONS.with(Cell::get)
 }
 
 fn count() {
-    TAKEN.with(|taken| taken.set(taken.get() + 1));
+    ALLOCATIONS.with(|taken| taken.set(taken.get() + 1));
 }
 
 // SAFETY: every call is passed on unchanged to the system allocator, which keeps the contract; counting only accesses
 // a thread-local number.
-unsafe impl GlobalAlloc for Counting {
+unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count();
         // SAFETY: the caller's promises are exactly those that System requires.

@@ -11,18 +11,18 @@ use std::sync::{Mutex, Once, OnceLock, PoisonError};
 use crate::out::{Out, OutError};
 
 // The terminal exists once per process, and signal handlers must find it.
-static SHOWN: AtomicBool = AtomicBool::new(false);
+static IS_SHOWN: AtomicBool = AtomicBool::new(false);
 /// True if the screen no longer shows what was drawn last.
 static STALE: AtomicBool = AtomicBool::new(false);
 /// Mode of the terminal on standard input before keys were read.
 static USUAL_MODE: OnceLock<libc::termios> = OnceLock::new();
 static KEYS_ARE_GONE: AtomicBool = AtomicBool::new(false);
 /// Time of the last check for keys, on the monotonic clock.
-static LOOKED_NS: AtomicU64 = AtomicU64::new(0);
+static LAST_CHECK_NS: AtomicU64 = AtomicU64::new(0);
 /// Interval between checks for keys while rows are read.
-const LOOK_NS: u64 = 50_000_000;
+const CHECK_INTERVAL_NS: u64 = 50_000_000;
 /// Messages for stderr that are held until the normal screen is back.
-static HELD: Mutex<Vec<u8>> = Mutex::new(Vec::new());
+static HELD_MESSAGES: Mutex<Vec<u8>> = Mutex::new(Vec::new());
 
 /// Shows the alternate screen without a cursor: erases its cells and saves the cursor of the normal screen.
 const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
@@ -30,7 +30,7 @@ const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l\x1b[H\x1b[2J";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 /// Bound: bytes of messages that wait while rounds are drawn on a terminal. Beyond: further messages are printed at
 /// once, into the drawing. By: anyone whose actions cause messages; names in messages are bounded.
-const HELD_MAX: usize = 16 << 10;
+const HELD_BYTES_MAX: usize = 16 << 10;
 
 /// Shows the alternate screen; the module's comment lists what leaves it, once
 /// [`catch_stops`](crate::signal::catch_stops) has been called.
@@ -39,7 +39,7 @@ pub fn enter() -> Result<(), OutError> {
     HOOKED.call_once(|| {
         let say = std::panic::take_hook();
         std::panic::set_hook(Box::new(move |panic| {
-            leave_at_once();
+            restore_at_once();
             say(panic);
         }));
     });
@@ -47,7 +47,7 @@ pub fn enter() -> Result<(), OutError> {
     if let Some(mode) = terminal_mode() {
         USUAL_MODE.get_or_init(|| mode);
     }
-    SHOWN.store(true, SeqCst);
+    IS_SHOWN.store(true, SeqCst);
     read_keys();
     Ok(())
 }
@@ -58,7 +58,7 @@ pub fn has_keys() -> bool {
 }
 
 /// Stops checking for keys, because the terminal was closed.
-pub(crate) fn forget_keys() {
+pub(crate) fn stop_checking_keys() {
     KEYS_ARE_GONE.store(true, SeqCst);
 }
 
@@ -67,9 +67,9 @@ pub fn take_quit() -> bool {
     if !has_keys() {
         return false;
     }
-    let (now_ns, last_ns) = (crate::clock::monotonic_ns(), LOOKED_NS.load(SeqCst));
-    now_ns.saturating_sub(last_ns) >= LOOK_NS && {
-        LOOKED_NS.store(now_ns, SeqCst);
+    let (now_ns, last_ns) = (crate::clock::monotonic_ns(), LAST_CHECK_NS.load(SeqCst));
+    now_ns.saturating_sub(last_ns) >= CHECK_INTERVAL_NS && {
+        LAST_CHECK_NS.store(now_ns, SeqCst);
         take_key()
     }
 }
@@ -128,15 +128,15 @@ fn set_mode(mode: &libc::termios) {
 
 /// Returns to the normal screen, then prints the held messages. Does nothing if the normal screen is already shown.
 pub fn leave() {
-    leave_at_once();
-    let held = std::mem::take(&mut *HELD.lock().unwrap_or_else(PoisonError::into_inner));
+    restore_at_once();
+    let held = std::mem::take(&mut *HELD_MESSAGES.lock().unwrap_or_else(PoisonError::into_inner));
     // Nothing is lost if stderr is closed.
     let _ = Out::stderr().write_all(&held);
 }
 
 /// True while the alternate screen is shown.
 pub fn is_shown() -> bool {
-    SHOWN.load(SeqCst)
+    IS_SHOWN.load(SeqCst)
 }
 
 /// True if [`take_stale`] would return true.
@@ -151,9 +151,9 @@ pub fn take_stale() -> bool {
 
 /// Holds a message for stderr until the normal screen is back; false if the normal screen is shown or the buffer is
 /// full.
-pub fn hold(message: &[u8]) -> bool {
-    let mut held = HELD.lock().unwrap_or_else(PoisonError::into_inner);
-    let is_held = is_shown() && held.len() + message.len() <= HELD_MAX;
+pub fn hold_message(message: &[u8]) -> bool {
+    let mut held = HELD_MESSAGES.lock().unwrap_or_else(PoisonError::into_inner);
+    let is_held = is_shown() && held.len() + message.len() <= HELD_BYTES_MAX;
     if is_held {
         held.extend_from_slice(message);
     }
@@ -167,8 +167,8 @@ pub(crate) fn set_stale() {
 
 /// Restores the normal screen and the terminal's mode; returns true if the alternate screen was shown. For signal
 /// handlers: two system calls.
-pub(crate) fn leave_at_once() -> bool {
-    let was_shown = SHOWN.swap(false, SeqCst);
+pub(crate) fn restore_at_once() -> bool {
+    let was_shown = IS_SHOWN.swap(false, SeqCst);
     if was_shown {
         put(LEAVE);
         USUAL_MODE.get().iter().for_each(|mode| set_mode(mode));
@@ -177,10 +177,10 @@ pub(crate) fn leave_at_once() -> bool {
 }
 
 /// Shows the alternate screen again. For signal handlers: one system call.
-pub(crate) fn enter_again() {
+pub(crate) fn show_again() {
     put(ENTER);
     read_keys();
-    SHOWN.store(true, SeqCst);
+    IS_SHOWN.store(true, SeqCst);
     set_stale();
 }
 

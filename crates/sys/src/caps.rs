@@ -62,19 +62,19 @@ pub struct CapSet(pub u64);
 
 impl CapSet {
     /// The set of these capabilities.
-    pub fn of(caps: &[Cap]) -> CapSet {
+    pub fn from_caps(caps: &[Cap]) -> CapSet {
         CapSet(caps.iter().fold(0, |set, cap| set | 1 << *cap as u8))
     }
 
     /// True if the set contains `cap`.
-    pub fn has(self, cap: Cap) -> bool {
+    pub fn contains(self, cap: Cap) -> bool {
         self.0 & (1 << cap as u8) != 0
     }
 
     /// True if the set permits loading tracing programs: CAP_BPF and CAP_PERFMON, or CAP_SYS_ADMIN, which was required
     /// before Linux 5.8.
     pub fn may_trace(self) -> bool {
-        self.has(Cap::SysAdmin) || (self.has(Cap::Bpf) && self.has(Cap::Perfmon))
+        self.contains(Cap::SysAdmin) || (self.contains(Cap::Bpf) && self.contains(Cap::Perfmon))
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
 
     #[test]
     fn names_follow_numbers() {
-        assert!(CapSet(1 << 12).has(Cap::NetAdmin) && !CapSet(1 << 12).has(Cap::NetRaw));
+        assert!(CapSet(1 << 12).contains(Cap::NetAdmin) && !CapSet(1 << 12).contains(Cap::NetRaw));
         assert!(Cap::ALL.windows(2).all(|pair| (pair[0] as u8) < pair[1] as u8));
     }
 }

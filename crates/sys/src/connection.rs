@@ -80,7 +80,7 @@ pub fn connect_unix(path: &Path, patience: Duration) -> Result<UnixStream, Errno
 
 /// Sends as much as possible without waiting, even on a blocking socket; returns the number of bytes. A closed
 /// connection is an error and raises no signal. One system call.
-pub fn send_now(connection: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
+pub fn send_without_waiting(connection: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     let (fd, from, size) = (connection.as_raw_fd(), bytes.as_ptr().cast(), bytes.len());
     let flags = libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL;
     // SAFETY: `from` points to `size` borrowed bytes.
@@ -90,7 +90,7 @@ pub fn send_now(connection: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno
 
 /// Receives the available bytes without waiting, even on a blocking socket; 0 after the other end has closed the
 /// connection. One system call.
-pub fn receive_now(connection: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
+pub fn receive_without_waiting(connection: BorrowedFd<'_>, into: &mut [u8]) -> Result<usize, Errno> {
     let (fd, to, size) = (connection.as_raw_fd(), into.as_mut_ptr().cast(), into.len());
     // SAFETY: `to` points to `size` exclusively borrowed bytes; the kernel writes no more.
     let received = call("recv", || unsafe { libc::recv(fd, to, size, libc::MSG_DONTWAIT) } as i64)?;
@@ -116,7 +116,7 @@ mod tests {
     use std::os::fd::AsFd;
 
     #[test]
-    fn what_nobody_reads_stays_unacknowledged() {
+    fn unread_data_stays_unacknowledged() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let sender = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (_receiver, _) = listener.accept().unwrap();
@@ -125,12 +125,12 @@ mod tests {
         set_user_timeout(sender.as_fd(), 5000).unwrap();
         let mut written = 0u64;
         let last = loop {
-            match send_now(sender.as_fd(), &[7; 65_536]) {
+            match send_without_waiting(sender.as_fd(), &[7; 65_536]) {
                 Ok(bytes) => written += bytes as u64,
                 Err(errno) => break errno,
             }
         };
-        assert_eq!((last, receive_now(sender.as_fd(), &mut [0; 8])), (Errno::AGAIN, Err(Errno::AGAIN)));
+        assert_eq!((last, receive_without_waiting(sender.as_fd(), &mut [0; 8])), (Errno::AGAIN, Err(Errno::AGAIN)));
         let waiting = unacknowledged(sender.as_fd()).unwrap();
         assert!(waiting > 0 && waiting < written, "{waiting} of {written}");
         let acknowledged = peer_progress(sender.as_fd()).unwrap().acknowledged;
@@ -143,10 +143,10 @@ mod tests {
         let (mut ours, theirs) = std::os::unix::net::UnixStream::pair().unwrap();
         ours.write_all(b"word").unwrap();
         let mut place = [0; 8];
-        assert_eq!((receive_now(theirs.as_fd(), &mut place), &place[..4]), (Ok(4), &b"word"[..]));
-        assert_eq!(receive_now(theirs.as_fd(), &mut place), Err(Errno::AGAIN));
+        assert_eq!((receive_without_waiting(theirs.as_fd(), &mut place), &place[..4]), (Ok(4), &b"word"[..]));
+        assert_eq!(receive_without_waiting(theirs.as_fd(), &mut place), Err(Errno::AGAIN));
         drop(ours);
-        assert_eq!(receive_now(theirs.as_fd(), &mut place), Ok(0));
-        assert_eq!(send_now(theirs.as_fd(), b"word"), Err(Errno(libc::EPIPE)));
+        assert_eq!(receive_without_waiting(theirs.as_fd(), &mut place), Ok(0));
+        assert_eq!(send_without_waiting(theirs.as_fd(), b"word"), Err(Errno(libc::EPIPE)));
     }
 }

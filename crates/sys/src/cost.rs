@@ -42,7 +42,7 @@ impl Cost {
 }
 
 /// Measures the cost so far: one getrusage call, one clock reading.
-pub fn so_far() -> Cost {
+pub fn measure() -> Cost {
     // SAFETY: rusage is a plain struct of integers, for which all bits zero is a value.
     let mut usage: libc::rusage = unsafe { std::mem::zeroed() };
     // SAFETY: `usage` is a live, exclusively borrowed rusage for the kernel to fill. If it does not, it stays zero.
@@ -91,7 +91,7 @@ fn of_usage(usage: &libc::rusage) -> Cost {
 
 /// System calls made through this crate so far. No cost.
 pub fn syscalls() -> u64 {
-    syscall::calls()
+    syscall::call_count()
 }
 
 fn microseconds(time: libc::timeval) -> u64 {
@@ -106,10 +106,10 @@ mod tests {
 
     #[test]
     fn a_file_read_is_counted() {
-        let before = so_far();
+        let before = measure();
         let mut into = Vec::new();
         crate::fs::read_file(std::path::Path::new("/proc/self/stat"), &mut into).unwrap();
-        let used = so_far().since(&before);
+        let used = measure().since(&before);
         assert!(used.syscalls >= 3, "open, read, close: {used:?}");
         assert!(used.bytes_read >= into.len() as u64);
         assert!(used.rss_max_kib > 0);

@@ -5,7 +5,7 @@ use std::os::unix::net::UnixStream;
 
 use crate::errno::Errno;
 use crate::fd::Fd;
-use crate::syscall::{call, length, retried};
+use crate::syscall::{call, length, retry};
 
 /// Maximum number of files in one message; the kernel accepts 253 (SCM_MAX_FD).
 pub const FILES_MAX: usize = 64;
@@ -51,7 +51,7 @@ pub(crate) fn send_with(
     }
     let fd = socket.as_fd().as_raw_fd();
     // SAFETY: `header` points to `address`, `part`, `bytes` and `control`, which are alive; the kernel only reads them.
-    let sent = retried("sendmsg", || unsafe { libc::sendmsg(fd, &raw const header, libc::MSG_NOSIGNAL) } as i64)?;
+    let sent = retry("sendmsg", || unsafe { libc::sendmsg(fd, &raw const header, libc::MSG_NOSIGNAL) } as i64)?;
     if length(sent, bytes.len()) == bytes.len() { Ok(()) } else { Err(Errno::MSGSIZE) }
 }
 

@@ -79,7 +79,7 @@ impl Errno {
     pub const RECORDING_BROKEN: Errno = Errno(-2);
 
     /// The error number of the last failed libc call.
-    pub fn last() -> Errno {
+    pub fn last_error() -> Errno {
         Errno(std::io::Error::last_os_error().raw_os_error().unwrap_or(0))
     }
 
@@ -104,7 +104,7 @@ impl Errno {
     }
 
     /// True if the object does not exist or no longer exists: ENOENT, ESRCH, ENODEV.
-    pub fn is_gone(self) -> bool {
+    pub fn is_missing_object(self) -> bool {
         self == Errno::NOENT || self == Errno::SRCH || self == Errno::NODEV
     }
 }
@@ -152,7 +152,7 @@ impl SysError {
     /// Creates an error for an object named by outside bytes (file names): control bytes and invalid UTF-8 are
     /// escaped.
     pub fn on_bytes(call: &'static str, object: &[u8], errno: Errno) -> SysError {
-        SysError { call, object: escaped(object), errno }
+        SysError { call, object: escape_bytes(object), errno }
     }
 
     // The verb that a reader expects for a system call.
@@ -203,7 +203,7 @@ impl fmt::Display for SysError {
 impl std::error::Error for SysError {}
 
 /// Escapes outside bytes so that they cannot manipulate a terminal: `\n`, `\u{..}` and `\xNN` are spelled out.
-pub fn escaped(bytes: &[u8]) -> Box<str> {
+pub fn escape_bytes(bytes: &[u8]) -> Box<str> {
     let mut text = String::with_capacity(bytes.len());
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn hostile_names_are_escaped() {
-        assert_eq!(&*escaped(b"a\n\x1b[31m\xff\xe2\x80\xae."), "a\\n\\u{1b}[31m\\xff\\u{202e}.");
-        assert_eq!(&*escaped("grün".as_bytes()), "grün");
+        assert_eq!(&*escape_bytes(b"a\n\x1b[31m\xff\xe2\x80\xae."), "a\\n\\u{1b}[31m\\xff\\u{202e}.");
+        assert_eq!(&*escape_bytes("grün".as_bytes()), "grün");
     }
 }

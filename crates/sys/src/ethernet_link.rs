@@ -21,7 +21,7 @@ pub fn has_link(name: &[u8]) -> Result<Option<bool>, SysError> {
         .map_err(|error| failed(Errno(error.raw_os_error().unwrap_or(libc::EIO))))?;
     let mut value = EthtoolValue { command: ETHTOOL_GLINK, data: 0 };
     // SAFETY: `value` is borrowed exclusively; the kernel reads and writes its 8 bytes.
-    let asked = unsafe { ethtool::ask(socket.as_raw_fd(), SIOCETHTOOL, name, (&raw mut value).cast()) };
+    let asked = unsafe { ethtool::query(socket.as_raw_fd(), SIOCETHTOOL, name, (&raw mut value).cast()) };
     match asked {
         Ok(()) => Ok(Some(value.data != 0)),
         Err(errno) if errno == Errno::OPNOTSUPP || errno == Errno::INVAL => Ok(None),

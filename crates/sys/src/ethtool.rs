@@ -43,7 +43,7 @@ const _: () = assert!(size_of::<NamedRequest>() == 40 || size_of::<usize>() != 8
 /// # Safety
 /// `value` points to live, exclusively borrowed memory in which the kernel may write everything that this command
 /// writes.
-pub(crate) unsafe fn ask(
+pub(crate) unsafe fn query(
     socket: i32,
     command: libc::Ioctl,
     iface: &[u8],
@@ -137,10 +137,11 @@ impl DriverStatistics {
         let begin = into.len();
         into.extend_from_slice(&count.to_ne_bytes());
         // `struct ethtool_gstrings`: command, set, number, followed by the names.
-        let names = self.ask(iface, [ETHTOOL_GSTRINGS, ETH_SS_STATS, count], 2, 12, many * STATISTIC_NAME_BYTES);
+        let names =
+            self.query_words(iface, [ETHTOOL_GSTRINGS, ETH_SS_STATS, count], 2, 12, many * STATISTIC_NAME_BYTES);
         // `struct ethtool_stats`: command, number, followed by the values.
         let read = names.map(|names| into.extend_from_slice(names)).and_then(|()| {
-            let values = self.ask(iface, [ETHTOOL_GSTATS, count, 0], 1, 8, many * 8);
+            let values = self.query_words(iface, [ETHTOOL_GSTATS, count, 0], 1, 8, many * 8);
             values.map(|values| into.extend_from_slice(values))
         });
         read.map_err(|errno| {
@@ -161,7 +162,14 @@ impl DriverStatistics {
 
     /// Sends `words` and returns `len` bytes of the answer from offset `at`. EAGAIN if word `count_at`, the number of
     /// items in the answer, has changed.
-    fn ask(&mut self, iface: &[u8], words: [u32; 3], count_at: usize, at: usize, len: usize) -> Result<&[u8], Errno> {
+    fn query_words(
+        &mut self,
+        iface: &[u8],
+        words: [u32; 3],
+        count_at: usize,
+        at: usize,
+        len: usize,
+    ) -> Result<&[u8], Errno> {
         let answer = self.ask_with(iface, &words)?;
         let place = count_at * 4..count_at * 4 + 4;
         let asked = words.get(count_at).map(|count| count.to_ne_bytes());
@@ -179,7 +187,7 @@ impl DriverStatistics {
         let value = memory.as_mut_ptr().cast();
         // SAFETY: `value` is the beginning of the guarded memory, exclusively borrowed: the kernel writes inside it or
         // fails at the page after it.
-        unsafe { ask(self.socket.raw(), SIOCETHTOOL, iface, value) }?;
+        unsafe { query(self.socket.raw(), SIOCETHTOOL, iface, value) }?;
         Ok(memory)
     }
 }
@@ -201,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_behind_the_memory_refuses_the_kernel() {
+    fn the_page_after_the_memory_stops_the_kernel() {
         let mut memory = GuardedMemory::new(1).unwrap();
         let (bytes, start) = (memory.bytes, memory.as_mut().as_mut_ptr());
         let read = |into: *mut u8, len: usize| {

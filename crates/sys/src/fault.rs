@@ -24,7 +24,7 @@ mod armed {
         Gives(i64),
     }
 
-    struct Armed {
+    struct ArmedFault {
         call: String,
         skip: u32,
         times: u32,
@@ -32,12 +32,12 @@ mod armed {
     }
 
     thread_local! {
-        static TABLE: RefCell<Vec<Armed>> = RefCell::new(from_environment());
+        static TABLE: RefCell<Vec<ArmedFault>> = RefCell::new(from_environment());
     }
 
     /// Makes `times` calls named `call` fail, after skipping the first `skip` calls, on this thread.
     pub fn arm(call: &'static str, skip: u32, times: u32, fault: Fault) {
-        TABLE.with_borrow_mut(|table| table.push(Armed { call: call.into(), skip, times, fault }));
+        TABLE.with_borrow_mut(|table| table.push(ArmedFault { call: call.into(), skip, times, fault }));
     }
 
     /// Removes all faults of this thread.
@@ -45,12 +45,12 @@ mod armed {
         TABLE.with_borrow_mut(Vec::clear);
     }
 
-    fn from_environment() -> Vec<Armed> {
+    fn from_environment() -> Vec<ArmedFault> {
         let written = std::env::var("NETWREN_FAULTS").unwrap_or_default();
         written.split(',').filter_map(parse).collect()
     }
 
-    fn parse(written: &str) -> Option<Armed> {
+    fn parse(written: &str) -> Option<ArmedFault> {
         let mut parts = written.split(':');
         let (call, skip, times) = (parts.next()?.into(), parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
         let last = parts.next()?;
@@ -59,7 +59,7 @@ mod armed {
             (_, Some(result)) => Fault::Gives(result.parse().ok()?),
             _ => Fault::Fails(Errno(last.parse().ok()?)),
         };
-        Some(Armed { call, skip, times, fault })
+        Some(ArmedFault { call, skip, times, fault })
     }
 
     fn take(call: &str, wanted: impl Fn(Fault) -> bool) -> Option<Fault> {
@@ -75,7 +75,7 @@ mod armed {
     }
 
     /// The result of a call that must not reach the kernel; `None` if the call must be made.
-    pub(crate) fn before(call: &'static str) -> Result<Option<i64>, Errno> {
+    pub(crate) fn take_result(call: &'static str) -> Result<Option<i64>, Errno> {
         match take(call, |fault| matches!(fault, Fault::Fails(_) | Fault::Gives(_))) {
             Some(Fault::Fails(errno)) => Err(errno),
             Some(Fault::Gives(result)) => Ok(Some(result)),
@@ -83,7 +83,7 @@ mod armed {
         }
     }
 
-    pub(crate) fn shortened(call: &'static str, length: usize) -> usize {
+    pub(crate) fn shorten(call: &'static str, length: usize) -> usize {
         match take(call, |fault| matches!(fault, Fault::Short(_))) {
             Some(Fault::Short(most)) => length.min(most),
             _ => length,
@@ -107,31 +107,31 @@ mod armed {
         #[test]
         fn a_fault_comes_when_it_is_due() {
             arm("test call", 1, 2, Fault::Fails(Errno::IO));
-            let seen: Vec<bool> = (0..5).map(|_| before("test call").is_err()).collect();
+            let seen: Vec<bool> = (0..5).map(|_| take_result("test call").is_err()).collect();
             disarm_all();
             assert_eq!(seen, [false, true, true, false, false]);
-            assert_eq!(before("other call"), Ok(None));
+            assert_eq!(take_result("other call"), Ok(None));
         }
     }
 }
 
 #[cfg(any(test, feature = "faults"))]
-pub(crate) use armed::{before, shortened};
+pub(crate) use armed::{shorten, take_result};
 
 #[cfg(not(any(test, feature = "faults")))]
 mod never {
     use crate::errno::Errno;
 
     #[inline(always)]
-    pub(crate) fn before(_call: &'static str) -> Result<Option<i64>, Errno> {
+    pub(crate) fn take_result(_call: &'static str) -> Result<Option<i64>, Errno> {
         Ok(None)
     }
 
     #[inline(always)]
-    pub(crate) fn shortened(_call: &'static str, length: usize) -> usize {
+    pub(crate) fn shorten(_call: &'static str, length: usize) -> usize {
         length
     }
 }
 
 #[cfg(not(any(test, feature = "faults")))]
-pub(crate) use never::{before, shortened};
+pub(crate) use never::{shorten, take_result};

@@ -12,7 +12,7 @@ use crate::errno::{Errno, SysError};
 use crate::fault;
 use crate::fd::Fd;
 use crate::fs::{Entries, FileKind, Stat, link_stat_at, stat_fd};
-use crate::syscall::{call, retried};
+use crate::syscall::{call, retry};
 
 /// An open directory.
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl Folder {
     }
 
     /// Wraps the open directory `dir`.
-    pub(crate) fn of(dir: Fd) -> Folder {
+    pub(crate) fn new(dir: Fd) -> Folder {
         Folder(dir)
     }
 
@@ -145,7 +145,7 @@ fn of_errno(errno: Errno) -> io::Error {
 fn open_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int, mode: libc::mode_t) -> Result<Fd, Errno> {
     let flags = flags | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: `name` is a NUL-terminated string that lives through the call.
-    let fd = retried("openat", || unsafe { libc::openat(dir, name.as_ptr(), flags, libc::c_uint::from(mode)) }.into())?;
+    let fd = retry("openat", || unsafe { libc::openat(dir, name.as_ptr(), flags, libc::c_uint::from(mode)) }.into())?;
     // SAFETY: openat just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(fd) })
 }
@@ -153,7 +153,7 @@ fn open_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int, mode: libc::mode_
 /// Writes `parts` one after another at offset `at` of a file with one system call; returns the number of bytes
 /// written.
 pub fn write_parts<const N: usize>(file: &File, parts: [&[u8]; N], at: u64) -> io::Result<usize> {
-    let mut allowed = fault::shortened("pwritev", parts.iter().map(|part| part.len()).sum());
+    let mut allowed = fault::shorten("pwritev", parts.iter().map(|part| part.len()).sum());
     let slices = parts.map(|part| {
         let part = part.get(..allowed).unwrap_or(part);
         allowed -= part.len();
@@ -162,7 +162,7 @@ pub fn write_parts<const N: usize>(file: &File, parts: [&[u8]; N], at: u64) -> i
     let (fd, from, at) = (file.as_raw_fd(), slices.as_ptr().cast::<libc::iovec>(), at as libc::off_t);
     let count = N as libc::c_int;
     // SAFETY: IoSlice has the layout of iovec, as its documentation promises; all `count` of them borrow live bytes.
-    let written = retried("pwritev", || unsafe { libc::pwritev(fd, from, count, at) } as i64);
+    let written = retry("pwritev", || unsafe { libc::pwritev(fd, from, count, at) } as i64);
     written.map(|bytes| usize::try_from(bytes).unwrap_or(0)).map_err(of_errno)
 }
 
@@ -171,7 +171,7 @@ pub fn write_parts<const N: usize>(file: &File, parts: [&[u8]; N], at: u64) -> i
 pub fn try_lock(file: &File) -> io::Result<bool> {
     let how = libc::LOCK_EX | libc::LOCK_NB;
     // SAFETY: flock takes two integers.
-    match retried("flock", || unsafe { libc::flock(file.as_raw_fd(), how) }.into()) {
+    match retry("flock", || unsafe { libc::flock(file.as_raw_fd(), how) }.into()) {
         Ok(_) => Ok(true),
         Err(Errno::AGAIN) => Ok(false),
         Err(errno) => Err(of_errno(errno)),

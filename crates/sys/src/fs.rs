@@ -8,10 +8,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::blocks::Blocks;
-use crate::errno::{Errno, SysError, escaped};
+use crate::errno::{Errno, SysError, escape_bytes};
 use crate::fault;
 use crate::fd::Fd;
-use crate::syscall::{call, count_read, length, retried};
+use crate::syscall::{call, count_read, length, retry};
 
 /// O_NONBLOCK: opening a FIFO for writing fails if no process reads it, and no write waits (open(2)).
 pub const NONBLOCK: i32 = libc::O_NONBLOCK;
@@ -36,7 +36,7 @@ pub fn open(path: &Path) -> Result<Fd, SysError> {
 }
 
 /// Opens a file for reading without waiting for a FIFO's writer: reads may fail with EAGAIN. Costs one system call.
-pub(crate) fn open_now(path: &Path) -> Result<Fd, SysError> {
+pub(crate) fn open_without_waiting(path: &Path) -> Result<Fd, SysError> {
     let name = path.as_os_str().as_bytes();
     let c_name = CString::new(name).map_err(|_| SysError::on_bytes("openat", name, Errno::INVAL))?;
     let flags = libc::O_RDONLY | libc::O_NONBLOCK | libc::O_NOCTTY;
@@ -83,16 +83,16 @@ pub fn open_dir_at(dir: &Fd, name: &CStr) -> Result<Fd, Errno> {
 
 fn open_raw(dir: libc::c_int, name: &CStr, flags: libc::c_int) -> Result<Fd, Errno> {
     // SAFETY: `name` is a NUL-terminated string that lives through the call.
-    let fd = retried("openat", || unsafe { libc::openat(dir, name.as_ptr(), flags | libc::O_CLOEXEC) }.into())?;
+    let fd = retry("openat", || unsafe { libc::openat(dir, name.as_ptr(), flags | libc::O_CLOEXEC) }.into())?;
     // SAFETY: openat just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(fd) })
 }
 
 /// Reads once into `into`; 0 is the end of the file.
 pub fn read(fd: &Fd, into: &mut [u8]) -> Result<usize, Errno> {
-    let most = fault::shortened("read", into.len());
+    let most = fault::shorten("read", into.len());
     // SAFETY: `into` is exclusively borrowed and at least `most` bytes long.
-    let got = retried("read", || unsafe { libc::read(fd.raw(), into.as_mut_ptr().cast(), most) } as i64)?;
+    let got = retry("read", || unsafe { libc::read(fd.raw(), into.as_mut_ptr().cast(), most) } as i64)?;
     let got = length(got, most);
     count_read(got);
     Ok(got)
@@ -100,10 +100,10 @@ pub fn read(fd: &Fd, into: &mut [u8]) -> Result<usize, Errno> {
 
 /// Reads at an offset in the file without moving its position; 0 means at or beyond the end.
 pub fn read_at(fd: &Fd, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
-    let most = fault::shortened("pread64", into.len());
+    let most = fault::shorten("pread64", into.len());
     let offset = libc::off_t::try_from(offset).map_err(|_| Errno::INVAL)?;
     // SAFETY: `into` is exclusively borrowed and at least `most` bytes long.
-    let got = retried("pread64", || unsafe { libc::pread(fd.raw(), into.as_mut_ptr().cast(), most, offset) } as i64)?;
+    let got = retry("pread64", || unsafe { libc::pread(fd.raw(), into.as_mut_ptr().cast(), most, offset) } as i64)?;
     let got = length(got, most);
     count_read(got);
     Ok(got)
@@ -115,9 +115,9 @@ pub fn read_at(fd: &Fd, into: &mut [u8], offset: u64) -> Result<usize, Errno> {
 pub fn read_append(fd: &Fd, into: &mut Vec<u8>, most: usize) -> Result<usize, Errno> {
     into.reserve(most);
     let room = into.spare_capacity_mut();
-    let most = fault::shortened("read", most.min(room.len()));
+    let most = fault::shorten("read", most.min(room.len()));
     // SAFETY: `room` is unused capacity of the Vec, at least `most` bytes, exclusively borrowed.
-    let got = retried("read", || unsafe { libc::read(fd.raw(), room.as_mut_ptr().cast(), most) } as i64)?;
+    let got = retry("read", || unsafe { libc::read(fd.raw(), room.as_mut_ptr().cast(), most) } as i64)?;
     let got = length(got, most);
     // SAFETY: read has initialised the first `got` bytes after the old length, and `got <= most <= spare capacity`.
     unsafe { into.set_len(into.len() + got) };
@@ -158,7 +158,7 @@ pub fn read_opened(path: &Path, into: &mut Vec<u8>) -> Result<Fd, SysError> {
 pub fn mounts_have_changed(file: &Fd) -> bool {
     let mut poll = libc::pollfd { fd: file.raw(), events: libc::POLLPRI, revents: 0 };
     // SAFETY: one live pollfd; a timeout of 0 does not wait.
-    let ready = retried("poll", || unsafe { libc::poll(&raw mut poll, 1, 0) }.into());
+    let ready = retry("poll", || unsafe { libc::poll(&raw mut poll, 1, 0) }.into());
     ready.is_err() || poll.revents & (libc::POLLERR | libc::POLLPRI | libc::POLLNVAL) != 0
 }
 
@@ -202,20 +202,20 @@ pub struct FileBlocks {
 
 /// seq_file returns one page per read regardless of the buffer (measurement: no gain above 4 KiB); ordinary files gain
 /// up to this size.
-const PIECE: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 
 impl FileBlocks {
     /// Opens the file at `path`.
     pub fn open(path: &Path) -> Result<FileBlocks, SysError> {
         let fd = open(path)?;
-        Ok(FileBlocks { fd, path: escaped(path.as_os_str().as_bytes()), piece: Vec::with_capacity(PIECE) })
+        Ok(FileBlocks { fd, path: escape_bytes(path.as_os_str().as_bytes()), piece: Vec::with_capacity(READ_BYTES) })
     }
 }
 
 impl Blocks for FileBlocks {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         self.piece.clear();
-        match read_append(&self.fd, &mut self.piece, PIECE) {
+        match read_append(&self.fd, &mut self.piece, READ_BYTES) {
             Ok(0) => Ok(None),
             Ok(_) => Ok(Some(&self.piece)),
             Err(errno) => Err(SysError { call: "read", object: self.path.clone(), errno }),

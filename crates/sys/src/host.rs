@@ -12,7 +12,7 @@ use crate::kernel::Kernel;
 use crate::tape::{FrameKind, Header, Integrity, TapeError, TapeReader, TapeWriter};
 
 /// Longer values are recorded in pieces of this size.
-const PIECE: usize = 1 << 20;
+const PIECE_BYTES: usize = 1 << 20;
 
 /// The source of everything that is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,13 +62,13 @@ impl Host {
 
     /// Records everything to a file of at most `limit` bytes; beyond the limit, recording stops as if the disk were
     /// full.
-    pub fn recording_everything(self, path: &Path, limit: u64) -> Result<Host, TapeError> {
+    pub fn record_everything(self, path: &Path, limit: u64) -> Result<Host, TapeError> {
         self.recorded_to(path, limit, true)
     }
 
     fn recorded_to(self, path: &Path, limit: u64, holds_everything: bool) -> Result<Host, TapeError> {
         if self.mode() == Mode::Replaying {
-            let path = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
+            let path = crate::errno::escape_bytes(path.as_os_str().as_encoded_bytes());
             return Err(TapeError::Replaying { path });
         }
         Ok(Host { tape: Tape::Writing(TapeWriter::create(path, limit, holds_everything)?), ..self })
@@ -77,7 +77,7 @@ impl Host {
     /// A host from a recording. The file is checked completely, once; it must be a regular file.
     ///
     /// A truncated or corrupt file is used up to the damage: see [`Host::integrity`].
-    pub fn replaying(path: &Path) -> Result<Host, TapeError> {
+    pub fn open_replay(path: &Path) -> Result<Host, TapeError> {
         Ok(Host { tape: Tape::Reading(Box::new(TapeReader::open(path)?)), ..Host::live() })
     }
 
@@ -175,7 +175,7 @@ impl Host {
                 let id = writer.open(key, note);
                 match &result {
                     Ok(()) => {
-                        into.chunks(PIECE).for_each(|piece| writer.block(id, piece));
+                        into.chunks(PIECE_BYTES).for_each(|piece| writer.block(id, piece));
                         writer.mark(FrameKind::End, id);
                     }
                     Err(error) => writer.error(FrameKind::Refused, id, error),
@@ -222,7 +222,7 @@ impl Host {
                 let opened = open();
                 let id = writer.open(key, note);
                 match opened {
-                    Ok(inner) => Ok(Box::new(Recorded { inner, writer, id, ended: false })),
+                    Ok(inner) => Ok(Box::new(RecordedBlocks { inner, writer, id, ended: false })),
                     Err(error) => {
                         writer.error(FrameKind::Refused, id, &error);
                         Err(error)
@@ -234,25 +234,25 @@ impl Host {
     }
 
     /// True if `key` can be opened: always, except in a replay that does not contain it.
-    pub fn holds(&self, key: &str) -> bool {
+    pub fn contains(&self, key: &str) -> bool {
         match &self.tape {
-            Tape::Reading(reader) => reader.has(key),
+            Tape::Reading(reader) => reader.contains(key),
             _ => true,
         }
     }
 
     /// Notes in a recording which `fields` of `table` are requested from the kernel; does nothing otherwise.
-    pub fn note_asked(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
+    pub fn note_requested(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
         if let Tape::Writing(writer) = &self.tape {
-            writer.asked(table, fields);
+            writer.write_requested(table, fields);
         }
     }
 
     /// Whether a replayed run requested `field` of `table` from the kernel; `None` if the recording does not contain
     /// this information, or if this is not a replay.
-    pub fn was_asked(&self, table: &str, field: &str) -> Option<bool> {
+    pub fn was_requested(&self, table: &str, field: &str) -> Option<bool> {
         match &self.tape {
-            Tape::Reading(reader) => reader.was_asked(table, field),
+            Tape::Reading(reader) => reader.was_requested(table, field),
             _ => None,
         }
     }
@@ -294,12 +294,12 @@ impl Host {
     pub fn kernel(&self) -> Kernel {
         match &self.tape {
             Tape::Reading(reader) => reader.header().kernel.clone(),
-            _ => Kernel::running(),
+            _ => Kernel::read_running(),
         }
     }
 
     /// The time and host of a replayed recording.
-    pub fn recorded(&self) -> Option<&Header> {
+    pub fn recording_header(&self) -> Option<&Header> {
         match &self.tape {
             Tape::Reading(reader) => Some(reader.header()),
             _ => None,
@@ -334,14 +334,14 @@ impl Host {
 }
 
 /// Live blocks that are also written to the tape.
-struct Recorded<'a> {
+struct RecordedBlocks<'a> {
     inner: Box<dyn Blocks + 'a>,
     writer: &'a TapeWriter,
     id: u32,
     ended: bool,
 }
 
-impl Blocks for Recorded<'_> {
+impl Blocks for RecordedBlocks<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         // The tape is locked only once the block exists: producing it may itself read through the host.
         match self.inner.next() {
@@ -365,7 +365,7 @@ impl Blocks for Recorded<'_> {
     }
 }
 
-impl Drop for Recorded<'_> {
+impl Drop for RecordedBlocks<'_> {
     fn drop(&mut self) {
         if !self.ended {
             self.writer.mark(FrameKind::Stopped, self.id);

@@ -15,9 +15,9 @@ use crate::{caps, netlink, outfile, signal, term};
 /// Mode bits that let users other than the owner write.
 const OTHERS_WRITE: u32 = 0o022;
 /// Interval at which a wait checks whether the run must end.
-const LOOK_MS: i32 = 100;
+const CHECK_INTERVAL_MS: i32 = 100;
 /// Bytes per read.
-const PIECE: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 
 /// Opens the file at `path` for reading. Opening a FIFO waits until it has bytes or its writer has closed; a signal
 /// that asks the program to stop ends the wait ([`ErrorKind::Interrupted`]).
@@ -35,7 +35,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 pub fn open_regular(path: &Path) -> io::Result<File> {
     match open_fd(path)? {
         (fd, stat) if stat.is_file() => Ok(File::from(OwnedFd::from(fd))),
-        _ => Err(refused("it is not a regular file".to_owned())),
+        _ => Err(permission_error("it is not a regular file".to_owned())),
     }
 }
 
@@ -44,7 +44,7 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     let (fd, stat) = open_fd(path)?;
     let is_stream = stat.is_fifo() || stat.is_null() || term::is_terminal(fd.as_raw_fd());
     if !stat.is_file() && !is_stream {
-        return Err(refused("it is not a regular file".to_owned()));
+        return Err(permission_error("it is not a regular file".to_owned()));
     }
     read_open(&fd, stat, most)
 }
@@ -54,17 +54,17 @@ pub fn read(path: &Path, most: u64) -> io::Result<Vec<u8>> {
 pub fn read_trusted(path: &Path, most: u64) -> io::Result<(Vec<u8>, Stat)> {
     let (fd, stat) = open_fd(path)?;
     if !stat.is_file() {
-        return Err(refused("it is not a regular file".to_owned()));
+        return Err(permission_error("it is not a regular file".to_owned()));
     }
     if stat.uid != 0 && stat.uid != caps::euid() {
-        return Err(refused(format!(
+        return Err(permission_error(format!(
             "it belongs to user {}: it must belong to root or to the user that runs netwren",
             stat.uid
         )));
     }
     if stat.mode & OTHERS_WRITE != 0 {
         let mode = stat.mode & 0o7777;
-        return Err(refused(format!("other users may write to it (mode {mode:04o}; chmod go-w)")));
+        return Err(permission_error(format!("other users may write to it (mode {mode:04o}; chmod go-w)")));
     }
     Ok((read_open(&fd, stat, most)?, stat))
 }
@@ -73,10 +73,10 @@ pub fn read_trusted(path: &Path, most: u64) -> io::Result<(Vec<u8>, Stat)> {
 pub fn read_input(input: impl Read, most: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     input.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
-    if bytes.len() as u64 > most { Err(too_long(most)) } else { Ok(bytes) }
+    if bytes.len() as u64 > most { Err(too_long_error(most)) } else { Ok(bytes) }
 }
 
-fn refused(text: String) -> io::Error {
+fn permission_error(text: String) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, text)
 }
 
@@ -84,29 +84,29 @@ fn of_errno(errno: Errno) -> io::Error {
     io::Error::from_raw_os_error(errno.0)
 }
 
-fn too_long(most: u64) -> io::Error {
+fn too_long_error(most: u64) -> io::Error {
     let (count, unit) = if most >= 1 << 20 { (most >> 20, "MiB") } else { (most >> 10, "KiB") };
     io::Error::new(ErrorKind::FileTooLarge, format!("it has more than {count} {unit}"))
 }
 
 fn open_fd(path: &Path) -> io::Result<(Fd, Stat)> {
-    let fd = crate::fs::open_now(path).map_err(|error| of_errno(error.errno))?;
+    let fd = crate::fs::open_without_waiting(path).map_err(|error| of_errno(error.errno))?;
     let stat = stat_fd(&fd).map_err(of_errno)?;
     Ok((fd, stat))
 }
 
 fn read_open(fd: &Fd, stat: Stat, most: u64) -> io::Result<Vec<u8>> {
     if stat.is_file() && stat.size > most {
-        return Err(too_long(most));
+        return Err(too_long_error(most));
     }
     if stat.is_fifo() {
         wait(fd.as_fd())?;
     }
     let mut bytes = Vec::new();
     loop {
-        match read_append(fd, &mut bytes, PIECE) {
+        match read_append(fd, &mut bytes, READ_BYTES) {
             Ok(0) => return Ok(bytes),
-            Ok(_) if bytes.len() as u64 > most => return Err(too_long(most)),
+            Ok(_) if bytes.len() as u64 > most => return Err(too_long_error(most)),
             Ok(_) => {}
             Err(Errno::AGAIN) => wait(fd.as_fd())?,
             Err(errno) => return Err(of_errno(errno)),
@@ -121,7 +121,7 @@ fn wait(file: BorrowedFd<'_>) -> io::Result<()> {
         if signal::is_requested() {
             return Err(ErrorKind::Interrupted.into());
         }
-        netlink::wait_any(&[file], LOOK_MS, &mut ready).map_err(|error| of_errno(error.errno))?;
+        netlink::wait_any(&[file], CHECK_INTERVAL_MS, &mut ready).map_err(|error| of_errno(error.errno))?;
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// The running kernel; the texts are empty if uname fails.
-    pub fn running() -> Kernel {
+    pub fn read_running() -> Kernel {
         // SAFETY: utsname holds character arrays, for which all bits zero is a value.
         let mut names: libc::utsname = unsafe { std::mem::zeroed() };
         // SAFETY: `names` is live and exclusively borrowed.
@@ -37,7 +37,7 @@ fn text(field: &[libc::c_char]) -> Box<str> {
     // c_char is i8 or u8, depending on the target; the bits are the same.
     #[allow(clippy::unnecessary_cast)]
     let bytes: Vec<u8> = field.iter().map(|c| *c as u8).take_while(|byte| *byte != 0).collect();
-    crate::errno::escaped(&bytes)
+    crate::errno::escape_bytes(&bytes)
 }
 
 #[cfg(test)]
@@ -52,7 +52,7 @@ mod tests {
 
     #[test]
     fn running_and_made_up() {
-        let kernel = Kernel::running();
+        let kernel = Kernel::read_running();
         let release = std::fs::read_to_string("/proc/sys/kernel/osrelease").unwrap();
         assert_eq!(&*kernel.release, release.trim());
         assert!(kernel.version().0 >= 5);

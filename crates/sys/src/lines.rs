@@ -23,22 +23,22 @@ impl Lines {
     }
 
     /// Calls `each` with every line that ends in `block`, without its newline, until `each` breaks.
-    pub fn cut(&mut self, block: &[u8], each: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
+    pub fn split_lines(&mut self, block: &[u8], each: &mut impl FnMut(&[u8]) -> ControlFlow<()>) -> ControlFlow<()> {
         let mut block = block;
         if !self.begun.is_empty() {
             let end = block.iter().position(|byte| *byte == b'\n');
-            self.keep(block.get(..end.unwrap_or(block.len())).unwrap_or_default());
+            self.store_part(block.get(..end.unwrap_or(block.len())).unwrap_or_default());
             let Some(end) = end else { return ControlFlow::Continue(()) };
             block = block.get(end + 1..).unwrap_or_default();
             self.finish(each)?;
         }
         let Some(end) = block.iter().rposition(|byte| *byte == b'\n') else {
-            self.keep(block);
+            self.store_part(block);
             return ControlFlow::Continue(());
         };
         let (lines, begun) = block.split_at_checked(end).unwrap_or_default();
         lines.split(|byte| *byte == b'\n').try_for_each(&mut *each)?;
-        self.keep(begun.get(1..).unwrap_or_default());
+        self.store_part(begun.get(1..).unwrap_or_default());
         ControlFlow::Continue(())
     }
 
@@ -49,7 +49,7 @@ impl Lines {
         flow
     }
 
-    fn keep(&mut self, part: &[u8]) {
+    fn store_part(&mut self, part: &[u8]) {
         let room = self.bytes_max.saturating_sub(self.begun.len());
         self.begun.extend_from_slice(part.get(..room).unwrap_or(part));
     }
@@ -61,7 +61,7 @@ impl Lines {
 pub fn open_proc_net<'b>(host: &Host, netns: Option<&NetNs>, name: &str) -> Result<Box<dyn Blocks + 'b>, SysError> {
     // /proc/net is the main thread's: the calling thread may be in a different namespace.
     let path = host.proc_path("thread-self/net").join(name);
-    Ok(Box::new(netns::within(netns, || FileBlocks::open(&path))??))
+    Ok(Box::new(netns::run_within(netns, || FileBlocks::open(&path))??))
 }
 
 #[cfg(test)]
@@ -74,7 +74,7 @@ mod tests {
             found.push(line.to_vec());
             ControlFlow::Continue(())
         };
-        assert!(blocks.iter().all(|block| lines.cut(block, &mut each).is_continue()));
+        assert!(blocks.iter().all(|block| lines.split_lines(block, &mut each).is_continue()));
         assert!(lines.finish(&mut each).is_continue());
         found
     }
@@ -97,11 +97,11 @@ mod tests {
     fn an_endless_line_does_not_pile_up() {
         let mut lines = Lines::new(4 << 10);
         for _ in 0..1000 {
-            assert!(lines.cut(&[b'x'; 1000], &mut |_| ControlFlow::Continue(())).is_continue());
+            assert!(lines.split_lines(&[b'x'; 1000], &mut |_| ControlFlow::Continue(())).is_continue());
             assert!(lines.begun.len() <= 4 << 10);
         }
         let mut found = Vec::new();
-        let _ = lines.cut(b"end\nnext\n", &mut |line| {
+        let _ = lines.split_lines(b"end\nnext\n", &mut |line| {
             found.push(line.len());
             ControlFlow::Continue(())
         });
@@ -111,7 +111,7 @@ mod tests {
     #[test]
     fn the_reader_may_stop() {
         let (mut lines, mut count) = (Lines::new(99), 0);
-        let end = lines.cut(b"1\n2\n3\n", &mut |_| {
+        let end = lines.split_lines(b"1\n2\n3\n", &mut |_| {
             count += 1;
             if count == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });

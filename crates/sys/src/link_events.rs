@@ -8,7 +8,7 @@ use crate::netlink::NetlinkSocket;
 const NETLINK_ROUTE: i32 = 0;
 const LINK_GROUP: u32 = 1;
 /// Maximum notifications per call: a process that keeps changing interfaces must not block the caller.
-const AT_ONCE: usize = 1000;
+const NOTIFICATIONS_MAX: usize = 1000;
 /// Buffer for a few notifications: an overflow only means that something changed.
 const BUFFER_BYTES: i32 = 16 << 10;
 
@@ -29,9 +29,9 @@ impl LinkEvents {
     }
 
     /// True if something may have changed since the last call. Costs one system call if nothing has changed.
-    pub fn have_come(&mut self) -> bool {
+    pub fn have_arrived(&mut self) -> bool {
         let mut changed = false;
-        for _ in 0..AT_ONCE {
+        for _ in 0..NOTIFICATIONS_MAX {
             match self.socket.receive_waiting(&mut self.place) {
                 Ok(None) => return changed,
                 Ok(Some(_)) => changed = true,

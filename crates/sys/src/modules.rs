@@ -54,7 +54,7 @@ impl<'h> Modules<'h> {
     /// Whether `part` is available. About ten system calls; the first part that is not a loaded module costs another
     /// 60 ms, for the names of 200,000 functions. On a kernel without module support it takes two calls.
     pub fn presence(&self, part: KernelPart) -> Presence {
-        if self.loads_none() || self.is_closed() {
+        if self.lacks_module_support() || self.is_closed() {
             return Presence::There;
         }
         if fs::stat(&self.host.sys_path("module").join(part.module)).is_ok() {
@@ -69,7 +69,7 @@ impl<'h> Modules<'h> {
 
     // True if the kernel supports no modules at all (CONFIG_MODULES): then it has no list of them. If all of /proc
     // except the processes is hidden (mount option subset=pid), a missing list proves nothing.
-    fn loads_none(&self) -> bool {
+    fn lacks_module_support(&self) -> bool {
         let stat = |name: &str| fs::stat(&self.host.proc_path(name));
         stat("modules").is_err_and(|error| error.errno == Errno::NOENT) && stat("version").is_ok()
     }
@@ -88,7 +88,7 @@ impl<'h> Modules<'h> {
         let (mut names, mut lines) = (HashSet::new(), Lines::new(LINE_BYTES_MAX));
         let mut is_empty = true;
         while let Some(block) = file.next().ok()? {
-            let _ = lines.cut(block, &mut |line| {
+            let _ = lines.split_lines(block, &mut |line| {
                 names.extend(dump_of(line).map(Box::from));
                 is_empty = false;
                 ControlFlow::Continue(())

@@ -11,11 +11,11 @@ use crate::fs;
 use crate::netns_holder;
 use crate::signal;
 use crate::socket;
-use crate::syscall::{call, count_read, length, retried};
+use crate::syscall::{call, count_read, length, retry};
 
 /// A received message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Received {
+pub struct ReceivedMessage {
     /// Its length.
     pub bytes: usize,
     /// The nsid of the sending namespace in the socket's namespace; `None` if it is the same namespace.
@@ -23,7 +23,7 @@ pub struct Received {
 }
 
 /// One message from any sender.
-struct One {
+struct AnyMessage {
     bytes: usize,
     /// Port id of the sender; 0 is the kernel.
     sender: u32,
@@ -92,7 +92,7 @@ impl NetlinkSocket {
         let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC;
         // SAFETY: socket takes three integers.
         let fd = call("socket", || unsafe { libc::socket(libc::AF_NETLINK, kind, protocol) }.into())
-            .map_err(|errno| SysError::new("socket", shown(protocol), errno))?;
+            .map_err(|errno| SysError::new("socket", protocol_name(protocol), errno))?;
         // SAFETY: socket just returned this descriptor to us alone.
         let socket = NetlinkSocket { fd: unsafe { Fd::take(fd) }, protocol, alarms: AtomicU32::new(0) };
         // A kernel without this option costs an error text, not a row.
@@ -110,7 +110,7 @@ impl NetlinkSocket {
         };
         let (family, of) = (number(libc::SO_DOMAIN), number(libc::SO_PROTOCOL));
         if family != Ok(libc::AF_NETLINK) || of != Ok(protocol) {
-            return Err(format!("it is not a {}", shown(protocol)));
+            return Err(format!("it is not a {}", protocol_name(protocol)));
         }
         let netns = netns_holder::netns_of(&fd).and_then(|netns| fs::stat_fd(&netns));
         let inode = netns.map_err(|errno| format!("its network namespace cannot be read: {errno}"))?.inode;
@@ -123,7 +123,7 @@ impl NetlinkSocket {
     /// Asks the kernel to check requests strictly and to apply filters in route dumps (kernel 4.20).
     pub fn check_strictly(&self) -> Result<(), SysError> {
         self.switch_on(libc::NETLINK_GET_STRICT_CHK)
-            .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
+            .map_err(|errno| SysError::new("setsockopt", protocol_name(self.protocol), errno))
     }
 
     fn switch_on(&self, option: libc::c_int) -> Result<(), Errno> {
@@ -153,15 +153,15 @@ impl NetlinkSocket {
         let size = size_of::<libc::sockaddr_nl>() as libc::socklen_t;
         // SAFETY: the pointer is to a live sockaddr_nl of that size.
         call("bind", || unsafe { libc::bind(self.fd.raw(), (&raw const own).cast(), size) }.into())
-            .map_err(|errno| SysError::new("bind", shown(self.protocol), errno))?;
+            .map_err(|errno| SysError::new("bind", protocol_name(self.protocol), errno))?;
         Ok(())
     }
 
     /// Leaves the multicast groups in this mask: messages that are already queued still arrive.
-    pub fn leave(&self, groups: u32) -> Result<(), SysError> {
+    pub fn leave_groups(&self, groups: u32) -> Result<(), SysError> {
         for group in (1..=32).filter(|group| groups & 1 << (group - 1) != 0) {
             self.set(libc::NETLINK_DROP_MEMBERSHIP, group)
-                .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))?;
+                .map_err(|errno| SysError::new("setsockopt", protocol_name(self.protocol), errno))?;
         }
         Ok(())
     }
@@ -184,7 +184,7 @@ impl NetlinkSocket {
     /// CAP_NET_BROADCAST there; Linux 4.2.
     pub fn listen_all_netns(&self) -> Result<(), SysError> {
         self.switch_on(libc::NETLINK_LISTEN_ALL_NSID)
-            .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
+            .map_err(|errno| SysError::new("setsockopt", protocol_name(self.protocol), errno))
     }
 
     /// Makes the kernel drop only the messages that do not fit into the receive buffer. By default it also reports
@@ -192,7 +192,7 @@ impl NetlinkSocket {
     /// their messages.
     pub fn report_no_losses(&self) -> Result<(), SysError> {
         self.switch_on(libc::NETLINK_NO_ENOBUFS)
-            .map_err(|errno| SysError::new("setsockopt", shown(self.protocol), errno))
+            .map_err(|errno| SysError::new("setsockopt", protocol_name(self.protocol), errno))
     }
 
     /// Receives a waiting message into `into`; `None` if there is none. Does not wait.
@@ -200,11 +200,11 @@ impl NetlinkSocket {
     /// Messages of other processes are dropped. ENOBUFS means that messages have been lost since the last call, and
     /// that the kernel drops all others until all waiting messages have been received. Endless ENOBUFS becomes EIO, as
     /// for [`NetlinkSocket::recv`].
-    pub fn receive_waiting(&self, into: &mut [u8]) -> Result<Option<Received>, SysError> {
+    pub fn receive_waiting(&self, into: &mut [u8]) -> Result<Option<ReceivedMessage>, SysError> {
         match self.receive_from_kernel(as_uninit(into), libc::MSG_DONTWAIT) {
-            Ok(got) => Ok(Some(Received { bytes: got.bytes, nsid: got.nsid })),
+            Ok(got) => Ok(Some(ReceivedMessage { bytes: got.bytes, nsid: got.nsid })),
             Err(Errno::AGAIN) => Ok(None),
-            Err(errno) => Err(SysError::new("recvmsg", shown(self.protocol), errno)),
+            Err(errno) => Err(SysError::new("recvmsg", protocol_name(self.protocol), errno)),
         }
     }
 
@@ -233,7 +233,7 @@ impl NetlinkSocket {
         call("getsockopt", || unsafe {
             libc::getsockopt(self.fd.raw(), libc::SOL_SOCKET, option, to, &raw mut size).into()
         })
-        .map_err(|errno| SysError::new("getsockopt", shown(self.protocol), errno))?;
+        .map_err(|errno| SysError::new("getsockopt", protocol_name(self.protocol), errno))?;
         Ok(())
     }
 
@@ -244,7 +244,7 @@ impl NetlinkSocket {
         match call("poll", || unsafe { libc::poll(&raw mut poll, 1, timeout_ms) }.into()) {
             Ok(ready) => Ok(ready > 0),
             Err(Errno::INTR) => Ok(false),
-            Err(errno) => Err(SysError::new("poll", shown(self.protocol), errno)),
+            Err(errno) => Err(SysError::new("poll", protocol_name(self.protocol), errno)),
         }
     }
 
@@ -253,11 +253,11 @@ impl NetlinkSocket {
         let (from, size) = (request.as_ptr().cast(), request.len());
         // SAFETY: `from` points to `size` borrowed bytes. Without an address the message goes to the kernel (port 0).
         let sent =
-            retried("sendto", || unsafe { libc::sendto(self.fd.raw(), from, size, 0, std::ptr::null(), 0) as i64 })
-                .map_err(|errno| SysError::new("sendto", shown(self.protocol), errno))?;
+            retry("sendto", || unsafe { libc::sendto(self.fd.raw(), from, size, 0, std::ptr::null(), 0) as i64 })
+                .map_err(|errno| SysError::new("sendto", protocol_name(self.protocol), errno))?;
         // A netlink message is sent completely or not at all.
         if length(sent, size) != size {
-            return Err(SysError::new("sendto", shown(self.protocol), Errno::MSGSIZE));
+            return Err(SysError::new("sendto", protocol_name(self.protocol), Errno::MSGSIZE));
         }
         Ok(())
     }
@@ -269,7 +269,7 @@ impl NetlinkSocket {
     /// never sends, and endless ENOBUFS are EIO: neither may keep the caller busy forever.
     pub fn recv(&self, into: &mut [u8]) -> Result<usize, SysError> {
         let got = self.receive_from_kernel(as_uninit(into), 0);
-        got.map(|got| got.bytes).map_err(|errno| SysError::new("recvmsg", shown(self.protocol), errno))
+        got.map(|got| got.bytes).map_err(|errno| SysError::new("recvmsg", protocol_name(self.protocol), errno))
     }
 
     /// Works like [`NetlinkSocket::recv`], but replaces the contents of `into`, up to its capacity. Memory beyond the
@@ -277,13 +277,13 @@ impl NetlinkSocket {
     pub fn recv_in_place(&self, into: &mut Vec<u8>) -> Result<(), SysError> {
         into.clear();
         let got = self.receive_from_kernel(into.spare_capacity_mut(), 0);
-        let got = got.map_err(|errno| SysError::new("recvmsg", shown(self.protocol), errno))?;
+        let got = got.map_err(|errno| SysError::new("recvmsg", protocol_name(self.protocol), errno))?;
         // SAFETY: the kernel has written this many bytes at the beginning of the capacity, and no more than fit.
         unsafe { into.set_len(got.bytes) };
         Ok(())
     }
 
-    fn receive_from_kernel(&self, into: &mut [MaybeUninit<u8>], flags: libc::c_int) -> Result<One, Errno> {
+    fn receive_from_kernel(&self, into: &mut [MaybeUninit<u8>], flags: libc::c_int) -> Result<AnyMessage, Errno> {
         loop {
             let got = match self.receive_one(into, flags) {
                 Ok(got) => got,
@@ -310,8 +310,8 @@ impl NetlinkSocket {
         }
     }
 
-    fn receive_one(&self, into: &mut [MaybeUninit<u8>], flags: libc::c_int) -> Result<One, Errno> {
-        let most = fault::shortened("recvmsg", into.len());
+    fn receive_one(&self, into: &mut [MaybeUninit<u8>], flags: libc::c_int) -> Result<AnyMessage, Errno> {
+        let most = fault::shorten("recvmsg", into.len());
         // Room for one control message with a number, aligned as required for its header.
         let mut control = [0u64; 4];
         // SAFETY: sockaddr_nl and msghdr hold integers and pointers, for which all bits zero is a value.
@@ -328,7 +328,12 @@ impl NetlinkSocket {
         let got = call("recvmsg", || unsafe { libc::recvmsg(self.fd.raw(), &raw mut header, flags) } as i64)?;
         // SAFETY: recvmsg has filled in `header`; `control` is alive.
         let nsid = unsafe { nsid_of(&header) };
-        Ok(One { bytes: length(got, most), sender: from.nl_pid, cut: header.msg_flags & libc::MSG_TRUNC != 0, nsid })
+        Ok(AnyMessage {
+            bytes: length(got, most),
+            sender: from.nl_pid,
+            cut: header.msg_flags & libc::MSG_TRUNC != 0,
+            nsid,
+        })
     }
 
     /// The socket's port id; 0 before the first request.
@@ -340,7 +345,7 @@ impl NetlinkSocket {
         call("getsockname", || unsafe {
             libc::getsockname(self.fd.raw(), (&raw mut own).cast(), &raw mut size).into()
         })
-        .map_err(|errno| SysError::new("getsockname", shown(self.protocol), errno))?;
+        .map_err(|errno| SysError::new("getsockname", protocol_name(self.protocol), errno))?;
         Ok(own.nl_pid)
     }
 }
@@ -357,7 +362,7 @@ fn as_uninit(bytes: &mut [u8]) -> &mut [MaybeUninit<u8>] {
     unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
 }
 
-fn shown(protocol: i32) -> &'static str {
+fn protocol_name(protocol: i32) -> &'static str {
     match protocol {
         libc::NETLINK_ROUTE => "netlink socket (route)",
         libc::NETLINK_INET_DIAG => "netlink socket (sock_diag)",
@@ -427,7 +432,7 @@ mod tests {
         // SAFETY: both pointers are to live values of the sizes given.
         let sent =
             unsafe { libc::sendto(forger.fd.raw(), forged.as_ptr().cast(), 40, 0, (&raw const to).cast(), size) };
-        assert_eq!(sent, 40, "{:?}", Errno::last());
+        assert_eq!(sent, 40, "{:?}", Errno::last_error());
         socket.send(&bad_request()).unwrap();
         assert_eq!(socket.recv(&mut into).unwrap(), kernels);
         assert_ne!(into[..40], forged);

@@ -14,7 +14,7 @@ use crate::syscall::call;
 const NAMED: [&str; 2] = ["/run/netns", "/var/run/netns"];
 
 /// The calling thread's own namespace. Not /proc/self, which is the main thread's.
-const OWN: &str = "/proc/thread-self/ns/net";
+const OWN_NETNS_PATH: &str = "/proc/thread-self/ns/net";
 
 /// An open network namespace; it cannot vanish while this lives.
 #[derive(Debug)]
@@ -47,7 +47,7 @@ const NS_GET_OWNER_UID: libc::c_ulong = 0xb704;
 impl NetNs {
     /// The namespace the calling thread is in.
     pub fn current() -> Result<NetNs, SysError> {
-        NetNs::open_path(Path::new(OWN))
+        NetNs::open_path(Path::new(OWN_NETNS_PATH))
     }
 
     /// The namespace that `ip netns` calls `name`.
@@ -79,7 +79,7 @@ impl NetNs {
 
     /// Wraps the namespace that `fd` refers to; `path` is its name in messages.
     fn of_fd(fd: Fd, path: &Path) -> Result<NetNs, SysError> {
-        let shown: Box<str> = crate::errno::escaped(path.as_os_str().as_encoded_bytes());
+        let shown: Box<str> = crate::errno::escape_bytes(path.as_os_str().as_encoded_bytes());
         let stat = fs::stat_fd(&fd).map_err(|errno| SysError::new("fstat", shown.clone(), errno))?;
         Ok(NetNs { fd, inode: stat.inode, device: stat.device, shown })
     }
@@ -127,17 +127,17 @@ impl NetNs {
     /// The uid, as the calling process sees it, of the creator of the user namespace that owns this network namespace:
     /// 0 if root created it. EPERM if that user namespace is outside the caller's.
     pub fn owner_uid(&self) -> Result<u32, SysError> {
-        user_of(&related(&self.fd, NS_GET_USERNS).map_err(|errno| self.failed(errno))?)
-            .map_err(|errno| self.failed(errno))
+        user_of(&open_related(&self.fd, NS_GET_USERNS).map_err(|errno| self.error_at(errno))?)
+            .map_err(|errno| self.error_at(errno))
     }
 
     /// Returns the creator of this network namespace, as seen from the calling thread's user namespace. Costs a few
     /// system calls per level of nested user namespaces; the kernel allows 33 levels.
     pub fn owner(&self) -> NetnsOwner {
-        let Ok(mut users) = related(&self.fd, NS_GET_USERNS) else { return NetnsOwner::Unknown };
+        let Ok(mut users) = open_related(&self.fd, NS_GET_USERNS) else { return NetnsOwner::Unknown };
         // The caller cannot see the parent of its own user namespace.
         let mut below = None;
-        while let Ok(parent) = related(&users, NS_GET_PARENT) {
+        while let Ok(parent) = open_related(&users, NS_GET_PARENT) {
             below = Some(std::mem::replace(&mut users, parent));
         }
         let Some(below) = below else { return NetnsOwner::Host };
@@ -148,7 +148,7 @@ impl NetNs {
         }
     }
 
-    fn failed(&self, errno: Errno) -> SysError {
+    fn error_at(&self, errno: Errno) -> SysError {
         SysError::new("ioctl", self.shown.clone(), errno)
     }
 
@@ -156,18 +156,18 @@ impl NetNs {
     ///
     /// Sockets opened inside stay there. Needs CAP_SYS_ADMIN; entering the current namespace needs no privilege and
     /// changes nothing.
-    pub fn enter(&self) -> Result<Inside, SysError> {
+    pub fn enter(&self) -> Result<NetnsGuard, SysError> {
         let before = NetNs::current()?;
         if (before.device, before.inode) == (self.device, self.inode) {
-            return Ok(Inside { before: None, this_thread: PhantomData });
+            return Ok(NetnsGuard { before: None, this_thread: PhantomData });
         }
         set(self)?;
-        Ok(Inside { before: Some(before), this_thread: PhantomData })
+        Ok(NetnsGuard { before: Some(before), this_thread: PhantomData })
     }
 }
 
 /// Returns the user namespace that owns a namespace, or its parent.
-fn related(namespace: &Fd, request: libc::c_ulong) -> Result<Fd, Errno> {
+fn open_related(namespace: &Fd, request: libc::c_ulong) -> Result<Fd, Errno> {
     // SAFETY: the descriptor is open while `namespace` is borrowed; both requests take no argument.
     let found = call("ioctl", || unsafe { libc::ioctl(namespace.raw(), request) }.into())?;
     // SAFETY: the kernel has just given this descriptor to us alone.
@@ -184,7 +184,7 @@ fn user_of(users: &Fd) -> Result<u32, Errno> {
 
 /// Runs `visit` in `netns` (`None`: the current namespace), and goes back before it returns the result, because a
 /// thread in the wrong namespace is worse than no result. Fails if the namespace cannot be entered or left.
-pub fn within<T>(netns: Option<&NetNs>, visit: impl FnOnce() -> T) -> Result<T, SysError> {
+pub fn run_within<T>(netns: Option<&NetNs>, visit: impl FnOnce() -> T) -> Result<T, SysError> {
     let inside = netns.map(NetNs::enter).transpose()?;
     let visited = visit();
     if let Some(inside) = inside {
@@ -206,7 +206,7 @@ pub fn inode_of(path: &Path) -> Result<u64, SysError> {
 
 /// Inode number of the calling thread's namespace.
 pub fn current_inode() -> Result<u64, SysError> {
-    inode_of(Path::new(OWN))
+    inode_of(Path::new(OWN_NETNS_PATH))
 }
 
 /// Parses `net:[4026531840]`, the text of links and mounts of network namespaces.
@@ -216,7 +216,7 @@ pub fn inode_in(text: &[u8]) -> Option<u64> {
 }
 
 /// The named namespaces as (name, path), sorted; empty if there are none or they are unreadable.
-pub fn named() -> Vec<(Box<[u8]>, PathBuf)> {
+pub fn list_named() -> Vec<(Box<[u8]>, PathBuf)> {
     let mut found = Vec::new();
     let mut entries = fs::Entries::new();
     // The second directory is usually a link to the first: use only one.
@@ -307,13 +307,13 @@ fn set(namespace: &NetNs) -> Result<(), SysError> {
 
 /// While this lives, the calling thread is inside another network namespace.
 #[derive(Debug)]
-pub struct Inside {
+pub struct NetnsGuard {
     before: Option<NetNs>,
     // If it were dropped on another thread, it would move that thread, so it must not be `Send`.
     this_thread: PhantomData<*const ()>,
 }
 
-impl Inside {
+impl NetnsGuard {
     /// Goes back, and reports an error if that fails. Dropping does the same but cannot report errors.
     pub fn leave(mut self) -> Result<(), SysError> {
         match self.before.take() {
@@ -323,14 +323,14 @@ impl Inside {
     }
 }
 
-impl Inside {
+impl NetnsGuard {
     /// Stays in the namespace, for a thread that no longer has the right to go back.
     pub fn stay(mut self) {
         self.before = None;
     }
 }
 
-impl Drop for Inside {
+impl Drop for NetnsGuard {
     fn drop(&mut self) {
         let Some(before) = self.before.take() else { return };
         if let Err(error) = set(&before) {
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn by_whatever_still_leads_to_it() {
         let inode = current_inode().unwrap();
-        let own = Path::new(OWN);
+        let own = Path::new(OWN_NETNS_PATH);
         let pid = std::process::id();
         assert_eq!(NetNs::open_known(inode, Some(own), None).unwrap().inode(), inode);
         for wrong in ["/no/such", "/proc/self/ns/mnt"] {

@@ -124,7 +124,7 @@ impl OpenedNetns {
         let end_ns = clock::thread_cpu_ns() + SEARCH_NS;
         let mut found = OpenedNetns::default();
         each_thread(Path::new("/proc"), &mut |inode, tid| {
-            let is_missing = wanted.contains(&inode) && found.of(inode).is_none();
+            let is_missing = wanted.contains(&inode) && found.find(inode).is_none();
             let opened = is_missing.then(|| NetNs::open_pid(tid).ok()).flatten();
             found.add(wanted, opened)
         });
@@ -137,7 +137,7 @@ impl OpenedNetns {
                 return ControlFlow::Break(());
             }
             let opened = match held.target {
-                DescriptorTarget::Namespace(inode) if wanted.contains(&inode) && found.of(inode).is_none() => {
+                DescriptorTarget::Namespace(inode) if wanted.contains(&inode) && found.find(inode).is_none() => {
                     let path = format!("/proc/{}/fd/{}", held.pid, held.fd);
                     NetNs::open_known(inode, Some(Path::new(&path)), None).ok()
                 }
@@ -151,7 +151,7 @@ impl OpenedNetns {
 
     /// Keeps the namespace if it is wanted and was not found before; breaks once all are found.
     fn add(&mut self, wanted: &[u64], opened: Option<NetNs>) -> ControlFlow<()> {
-        let is_new = |netns: &NetNs| wanted.contains(&netns.inode()) && self.of(netns.inode()).is_none();
+        let is_new = |netns: &NetNs| wanted.contains(&netns.inode()) && self.find(netns.inode()).is_none();
         let opened = opened.filter(is_new);
         self.opened.extend(opened);
         if self.are_all(wanted) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -162,7 +162,7 @@ impl OpenedNetns {
     }
 
     /// The namespace with this inode, if it was found.
-    pub(crate) fn of(&self, inode: u64) -> Option<&NetNs> {
+    pub(crate) fn find(&self, inode: u64) -> Option<&NetNs> {
         self.opened.iter().find(|netns| netns.inode() == inode)
     }
 }

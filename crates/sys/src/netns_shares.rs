@@ -16,7 +16,7 @@ pub struct FoundNetns {
 
 impl FoundNetns {
     /// Returns the namespace of the calling thread.
-    pub fn here(netns_id: u64) -> FoundNetns {
+    pub fn current(netns_id: u64) -> FoundNetns {
         FoundNetns { netns_id, owner: NetnsOwner::Host, open: None }
     }
 
@@ -58,7 +58,7 @@ pub struct BufferBudget {
 
 /// Numbers of namespaces that did not get the requested buffers.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Shortage {
+pub struct ShortShares {
     /// Namespaces without a buffer.
     pub left_out: u64,
     /// Namespaces with smaller buffers.
@@ -114,10 +114,10 @@ impl BufferBudget {
     }
 
     /// Counts the shares that are smaller than requested.
-    pub fn shortage(&self, shares: &[u64]) -> Shortage {
+    pub fn count_shortage(&self, shares: &[u64]) -> ShortShares {
         let left_out = shares.iter().filter(|bytes| **bytes == 0).count() as u64;
         let reduced = shares.iter().filter(|bytes| (1..self.buffer).contains(*bytes)).count() as u64;
-        Shortage { left_out, reduced }
+        ShortShares { left_out, reduced }
     }
 }
 
@@ -177,7 +177,7 @@ mod tests {
         let all = shares(BUDGET, &[(Host, 100), (User(7), 100)]);
         assert_eq!(all.iter().map(|mib| mib.iter().sum::<u64>()).collect::<Vec<_>>(), [48, 16]);
         let all = BUDGET.share_out(&[Host; 100]);
-        assert_eq!(BUDGET.shortage(&all), Shortage { left_out: 36, reduced: 64 });
+        assert_eq!(BUDGET.count_shortage(&all), ShortShares { left_out: 36, reduced: 64 });
     }
 
     #[test]

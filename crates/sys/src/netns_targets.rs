@@ -6,13 +6,13 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use crate::errno::{Errno, SysError, escaped};
+use crate::errno::{Errno, SysError, escape_bytes};
 use crate::host::{Host, Mode};
-use crate::netns::{Inside, NetNs};
+use crate::netns::{NetNs, NetnsGuard};
 use crate::netns_search::OpenedNetns;
 
 /// Maximum number of namespaces named in a message about failures; the others are counted.
-const NAMES_SHOWN: usize = 3;
+const NAMES_MAX: usize = 3;
 
 /// A network namespace and the ways to enter it.
 #[derive(Debug, Clone, Copy)]
@@ -29,7 +29,7 @@ pub struct NetnsTarget<'p> {
 
 impl NetnsTarget<'_> {
     /// The calling thread's own namespace, which needs no file and no process.
-    pub fn here(netns_id: u64) -> NetnsTarget<'static> {
+    pub fn current(netns_id: u64) -> NetnsTarget<'static> {
         NetnsTarget { netns_id, is_here: true, path: None, pid: None }
     }
 
@@ -40,13 +40,13 @@ impl NetnsTarget<'_> {
 
     /// Enters the namespace; `None` if it need not be entered. Needs CAP_SYS_ADMIN. The outcome is recorded: a replay
     /// enters nothing, but fails where the recorded run failed.
-    pub fn enter(&self, host: &Host) -> Result<Option<Inside>, SysError> {
+    pub fn enter(&self, host: &Host) -> Result<Option<NetnsGuard>, SysError> {
         self.enter_for(host, "")
     }
 
     /// Enters the namespace for one of several readers in a recording: each enters separately, and the namespace may
     /// disappear between two of them. `purpose` names the reader.
-    pub fn enter_for(&self, host: &Host, purpose: &str) -> Result<Option<Inside>, SysError> {
+    pub fn enter_for(&self, host: &Host, purpose: &str) -> Result<Option<NetnsGuard>, SysError> {
         if self.is_here {
             return Ok(None);
         }
@@ -57,14 +57,14 @@ impl NetnsTarget<'_> {
         &self,
         host: &Host,
         purpose: &str,
-        go: impl FnOnce() -> Result<Inside, SysError>,
-    ) -> Result<Option<Inside>, SysError> {
+        go: impl FnOnce() -> Result<NetnsGuard, SysError>,
+    ) -> Result<Option<NetnsGuard>, SysError> {
         if host.mode() == Mode::Live {
             return go().map(Some);
         }
         let (mut inside, key) = (None, format!("netns-enter{purpose}@{}", self.netns_id));
         // Recordings of version 1 have one key for all readers.
-        let key = if host.holds(&key) { key } else { format!("netns-enter@{}", self.netns_id) };
+        let key = if host.contains(&key) { key } else { format!("netns-enter@{}", self.netns_id) };
         host.bytes(&key, "", &mut Vec::new(), |_| {
             inside = Some(go()?);
             Ok(())
@@ -80,7 +80,7 @@ impl NetnsTarget<'_> {
     /// The user's name for it, escaped.
     fn name(&self) -> Box<str> {
         match (self.path, self.pid) {
-            (Some(path), _) => escaped(path.as_os_str().as_encoded_bytes()),
+            (Some(path), _) => escape_bytes(path.as_os_str().as_encoded_bytes()),
             (None, Some(pid)) => format!("/proc/{pid}/ns/net").into(),
             (None, None) => format!("net:[{}]", self.netns_id).into(),
         }
@@ -98,8 +98,8 @@ pub fn visit_each(
     targets: &[NetnsTarget<'_>],
     purpose: &str,
     visit: &mut dyn FnMut(&NetnsTarget<'_>) -> ControlFlow<()>,
-) -> NotEntered {
-    let (mut not_entered, mut left) = (NotEntered::default(), Vec::new());
+) -> UnenteredNetns {
+    let (mut not_entered, mut left) = (UnenteredNetns::default(), Vec::new());
     for target in targets {
         match target.enter_for(host, purpose) {
             Ok(_inside) => {
@@ -107,7 +107,7 @@ pub fn visit_each(
                     return not_entered;
                 }
             }
-            Err(error) if error.errno.is_gone() && target.may_be_left() => left.push((target, error)),
+            Err(error) if error.errno.is_missing_object() && target.may_be_left() => left.push((target, error)),
             Err(error) => not_entered.add(target, error),
         }
     }
@@ -123,15 +123,15 @@ fn visit_left(
     left: &[(&NetnsTarget<'_>, SysError)],
     purpose: &str,
     visit: &mut dyn FnMut(&NetnsTarget<'_>) -> ControlFlow<()>,
-    not_entered: &mut NotEntered,
+    not_entered: &mut UnenteredNetns,
 ) {
     let inodes: Vec<u64> = left.iter().map(|(target, _)| target.netns_id).collect();
     let found = if host.is_replay() { OpenedNetns::default() } else { OpenedNetns::search(&inodes) };
     let purpose = format!("{purpose}/holder");
-    let is_recorded = |target: &NetnsTarget<'_>| host.holds(&format!("netns-enter{purpose}@{}", target.netns_id));
+    let is_recorded = |target: &NetnsTarget<'_>| host.contains(&format!("netns-enter{purpose}@{}", target.netns_id));
     for (target, error) in left {
         let missing = || SysError::new("openat", target.name(), Errno::NOENT);
-        let go = || found.of(target.netns_id).ok_or_else(missing)?.enter();
+        let go = || found.find(target.netns_id).ok_or_else(missing)?.enter();
         let entered = is_recorded(target).then(|| target.enter_recorded(host, &purpose, go)).and_then(Result::ok);
         match entered {
             Some(_inside) if visit(target).is_break() => return,
@@ -144,34 +144,34 @@ fn visit_left(
 
 /// The namespaces that could not be entered.
 #[derive(Debug, Default)]
-pub struct NotEntered {
+pub struct UnenteredNetns {
     /// Number of namespaces that no longer existed; their contents disappeared with them.
     pub gone: u64,
     /// The others, grouped by reason.
-    pub unreadable: Vec<Unreadable>,
+    pub unreadable: Vec<UnreadableNetns>,
 }
 
-impl NotEntered {
+impl UnenteredNetns {
     /// Adds a namespace with the error of [`NetnsTarget::enter`].
     pub fn add(&mut self, target: &NetnsTarget<'_>, error: SysError) {
-        if error.errno.is_gone() && target.can_be_entered() {
+        if error.errno.is_missing_object() && target.can_be_entered() {
             self.gone += 1;
             return;
         }
-        self.add_unreadable(Unreadable { error, names: vec![target.name()], count: 1 });
+        self.add_unreadable(UnreadableNetns { error, names: vec![target.name()], count: 1 });
     }
 
     /// Adds the namespaces of another reading.
-    pub fn append(&mut self, other: NotEntered) {
+    pub fn append(&mut self, other: UnenteredNetns) {
         self.gone += other.gone;
         other.unreadable.into_iter().for_each(|unreadable| self.add_unreadable(unreadable));
     }
 
-    fn add_unreadable(&mut self, unreadable: Unreadable) {
+    fn add_unreadable(&mut self, unreadable: UnreadableNetns) {
         match self.unreadable.iter_mut().find(|known| known.error.errno == unreadable.error.errno) {
             Some(known) => {
                 known.count += unreadable.count;
-                let room = NAMES_SHOWN.saturating_sub(known.names.len());
+                let room = NAMES_MAX.saturating_sub(known.names.len());
                 known.names.extend(unreadable.names.into_iter().take(room));
             }
             None => self.unreadable.push(unreadable),
@@ -181,14 +181,14 @@ impl NotEntered {
 
 /// Namespaces that could not be entered for the same reason; displayed as a sentence with the names of the first few.
 #[derive(Debug)]
-pub struct Unreadable {
+pub struct UnreadableNetns {
     /// The error of the first namespace.
     pub error: SysError,
     names: Vec<Box<str>>,
     count: u64,
 }
 
-impl fmt::Display for Unreadable {
+impl fmt::Display for UnreadableNetns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (errno, names) = (self.error.errno, self.names.join(", "));
         let more = if self.count > self.names.len() as u64 { ", …" } else { "" };
@@ -205,7 +205,7 @@ impl fmt::Display for Unreadable {
     }
 }
 
-impl Error for Unreadable {
+impl Error for UnreadableNetns {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&self.error)
     }
@@ -216,12 +216,12 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
 
-    fn told(targets: &[NetnsTarget<'_>], errno: Errno) -> (u64, Vec<String>) {
-        let mut not_entered = NotEntered::default();
+    fn describe_targets(targets: &[NetnsTarget<'_>], errno: Errno) -> (u64, Vec<String>) {
+        let mut not_entered = UnenteredNetns::default();
         for target in targets {
             not_entered.add(target, SysError::new("setns", "it", errno));
         }
-        (not_entered.gone, not_entered.unreadable.iter().map(Unreadable::to_string).collect())
+        (not_entered.gone, not_entered.unreadable.iter().map(UnreadableNetns::to_string).collect())
     }
 
     #[test]
@@ -231,18 +231,18 @@ mod tests {
         let by_pid = NetnsTarget { path: None, ..by_path };
         let by_number = NetnsTarget { pid: None, ..by_pid };
         assert_eq!(
-            told(&[by_path, by_pid, by_number], Errno::NOENT),
+            describe_targets(&[by_path, by_pid, by_number], Errno::NOENT),
             (2, vec!["one network namespace was not read (net:[7]): cannot enter it".to_owned()])
         );
         assert_eq!(
-            told(&[by_path], Errno::MFILE),
+            describe_targets(&[by_path], Errno::MFILE),
             (
                 0,
                 vec!["one network namespace was not read (/run/netns/a\\n\\u{1b}[1mb): too many open files".to_owned()]
             )
         );
         assert_eq!(
-            told(&[by_pid, by_pid, by_number, by_path], Errno::PERM),
+            describe_targets(&[by_pid, by_pid, by_number, by_path], Errno::PERM),
             (
                 0,
                 vec![
@@ -295,9 +295,9 @@ mod tests {
     #[test]
     fn ones_own_needs_no_entering() {
         let host = Host::live();
-        assert!(NetnsTarget::here(7).enter(&host).unwrap().is_none());
-        assert!(NetnsTarget::here(7).can_be_entered());
-        let number_alone = NetnsTarget { is_here: false, ..NetnsTarget::here(7) };
+        assert!(NetnsTarget::current(7).enter(&host).unwrap().is_none());
+        assert!(NetnsTarget::current(7).can_be_entered());
+        let number_alone = NetnsTarget { is_here: false, ..NetnsTarget::current(7) };
         assert!(!number_alone.can_be_entered());
         assert_eq!(number_alone.enter(&host).unwrap_err().errno, Errno::NOENT);
     }

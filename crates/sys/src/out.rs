@@ -35,9 +35,9 @@ static STDOUT_WAS_CLOSED: AtomicBool = AtomicBool::new(false);
 // or 2. After that, output would vanish without an error.
 #[used]
 #[unsafe(link_section = ".init_array")]
-static LOOK_AT_STDOUT: extern "C" fn() = look_at_stdout;
+static CHECK_STDOUT: extern "C" fn() = check_stdout;
 
-extern "C" fn look_at_stdout() {
+extern "C" fn check_stdout() {
     // SAFETY: fcntl with F_GETFD takes two integers and changes nothing; an atomic does not need Rust's startup code.
     let flags = unsafe { libc::fcntl(libc::STDOUT_FILENO, libc::F_GETFD) };
     STDOUT_WAS_CLOSED.store(flags < 0, Relaxed);
@@ -79,12 +79,12 @@ impl Out {
             match self.write(bytes) {
                 // write(2) never returns 0 for a non-empty buffer on the files that we write to; if it did, this would
                 // loop forever.
-                Ok(0) => return Err(self.failed(Errno::IO)),
+                Ok(0) => return Err(self.write_error(Errno::IO)),
                 Ok(written) => bytes = bytes.get(written..).unwrap_or_default(),
                 Err(Errno::INTR) => {}
                 Err(Errno::AGAIN) => self.wait_writable()?,
                 Err(Errno::PIPE) => return Err(OutError::Closed),
-                Err(errno) => return Err(self.failed(errno)),
+                Err(errno) => return Err(self.write_error(errno)),
             }
         }
         Ok(())
@@ -94,7 +94,7 @@ impl Out {
         if self.raw == libc::STDOUT_FILENO && self._owned.is_none() && STDOUT_WAS_CLOSED.load(Relaxed) {
             return Err(Errno::BADF);
         }
-        let most = fault::shortened("write", bytes.len());
+        let most = fault::shorten("write", bytes.len());
         // SAFETY: `bytes` is borrowed and at least `most` long.
         let written = call("write", || unsafe { libc::write(self.raw, bytes.as_ptr().cast(), most) } as i64)?;
         Ok(length(written, most))
@@ -105,11 +105,11 @@ impl Out {
         // SAFETY: `poll` is one live pollfd.
         match call("poll", || unsafe { libc::poll(&raw mut poll, 1, -1) }.into()) {
             Ok(_) | Err(Errno::INTR) => Ok(()),
-            Err(errno) => Err(self.failed(errno)),
+            Err(errno) => Err(self.write_error(errno)),
         }
     }
 
-    fn failed(&self, errno: Errno) -> OutError {
+    fn write_error(&self, errno: Errno) -> OutError {
         OutError::Failed(SysError { call: "write", object: self.name.clone(), errno })
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     use std::path::Path;
 
     #[test]
-    fn a_closed_pipe_is_told_apart() {
+    fn a_closed_pipe_is_distinguished() {
         let (reader, writer) = pipe().unwrap();
         let mut out = Out::from_fd(writer, "pipe");
         out.write_all(b"hello").unwrap();
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told() {
+    fn a_full_disk_is_reported() {
         let mut out = writable(Path::new("/dev/full"));
         let error = out.write_all(b"x").unwrap_err();
         assert_eq!(error.to_string(), "cannot write to /dev/full: no space left on device");

@@ -20,7 +20,7 @@ use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 use crate::folder::Folder;
 use crate::fs::{Stat, stat_fd};
-use crate::syscall::{call, retried};
+use crate::syscall::{call, retry};
 use crate::{caps, signal};
 
 /// Mode of a file that its owner's group may read: no output file has a wider mode.
@@ -38,7 +38,7 @@ const TRIES: usize = 4;
 const WORLD_WRITES: u32 = 0o002;
 const STICKY: u32 = 0o1000;
 /// Interval between checks whether a FIFO has a reader.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Handling of an existing file's contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub enum Contents {
 
 /// Options for opening a file for writing.
 #[derive(Debug, Clone, Copy)]
-pub struct Opening {
+pub struct OutfileOptions {
     /// Handling of the file's existing contents.
     pub contents: Contents,
     /// Mode of a new file, reduced by the umask. This user's file with a wider mode is narrowed to this one.
@@ -65,20 +65,20 @@ pub struct Opening {
     pub takes_streams: bool,
 }
 
-impl Opening {
+impl OutfileOptions {
     /// Accepts regular files, with the mode [`GROUP_READS`].
-    pub const fn regular(contents: Contents) -> Opening {
-        Opening { contents, mode: GROUP_READS, takes_streams: false }
+    pub const fn regular(contents: Contents) -> OutfileOptions {
+        OutfileOptions { contents, mode: GROUP_READS, takes_streams: false }
     }
 
     /// Accepts regular files, FIFOs and character devices; new files get the mode [`GROUP_READS`].
-    pub const fn stream(contents: Contents) -> Opening {
-        Opening { takes_streams: true, ..Opening::regular(contents) }
+    pub const fn stream(contents: Contents) -> OutfileOptions {
+        OutfileOptions { takes_streams: true, ..OutfileOptions::regular(contents) }
     }
 
     /// Accepts regular files, for their owner only.
-    pub const fn private(contents: Contents) -> Opening {
-        Opening { mode: OWNER_ONLY, ..Opening::regular(contents) }
+    pub const fn private(contents: Contents) -> OutfileOptions {
+        OutfileOptions { mode: OWNER_ONLY, ..OutfileOptions::regular(contents) }
     }
 }
 
@@ -96,10 +96,10 @@ impl FilePlace {
     pub fn find(path: &Path) -> io::Result<FilePlace> {
         let name = match path.components().next_back() {
             Some(Component::Normal(name)) => name.to_owned(),
-            _ => return Err(refused("it does not name a file".to_owned())),
+            _ => return Err(permission_error("it does not name a file".to_owned())),
         };
         let (dir, exposed) = walk(path.parent().unwrap_or(Path::new("")))?;
-        Ok(FilePlace { folder: Folder::of(dir), name, exposed })
+        Ok(FilePlace { folder: Folder::new(dir), name, exposed })
     }
 
     /// Returns the place of an output path; `None` for a descriptor passed by the program's caller.
@@ -121,7 +121,7 @@ impl FilePlace {
     }
 
     /// Opens the file; see [`Folder::open_output`].
-    pub fn open(&self, how: Opening) -> io::Result<File> {
+    pub fn open(&self, how: OutfileOptions) -> io::Result<File> {
         self.folder.open_output(&self.name, how)
     }
 
@@ -130,8 +130,8 @@ impl FilePlace {
     ///
     /// An existing file is not opened: closing it would release this process's locks (fcntl) on it.
     pub fn prepare(&self, name: &OsStr, makes: bool) -> io::Result<()> {
-        let how = Opening::regular(Contents::New);
-        match self.look(name, how)? {
+        let how = OutfileOptions::regular(Contents::New);
+        match self.stat(name, how)? {
             None if makes => self.folder.open_output(name, how).map(drop),
             Some(stat) if is_wider(stat, how.mode) => {
                 self.folder.set_mode(name, stat.mode & how.mode).map_err(of_errno)
@@ -142,7 +142,7 @@ impl FilePlace {
 
     /// Looks at `name` in the directory; returns `None` if it does not exist, and fails if it may not be written to.
     /// Opens and creates nothing.
-    pub fn look(&self, name: &OsStr, how: Opening) -> io::Result<Option<Stat>> {
+    pub fn stat(&self, name: &OsStr, how: OutfileOptions) -> io::Result<Option<Stat>> {
         match self.folder.stat_name(name) {
             Ok(stat) => check(stat, how).map(|()| Some(stat)),
             Err(error) if error.errno == Errno::NOENT => Ok(None),
@@ -159,15 +159,15 @@ impl FilePlace {
     /// database, a socket). Accepts root's sticky directories: other users cannot replace this user's files there.
     pub fn check_path(&self) -> io::Result<()> {
         let Some(dir) = &self.exposed else { return Ok(()) };
-        let dir = crate::escaped(dir.as_os_str().as_bytes());
-        Err(refused(format!(
+        let dir = crate::escape_bytes(dir.as_os_str().as_bytes());
+        Err(permission_error(format!(
             "other users can replace files in {dir}: use a directory that only this user can write to"
         )))
     }
 }
 
 /// Opens the file at `path` for writing. A descriptor passed by the caller is reopened, or duplicated.
-pub fn open(path: &Path, how: Opening) -> io::Result<File> {
+pub fn open(path: &Path, how: OutfileOptions) -> io::Result<File> {
     match passed_descriptor(path).filter(|_| how.takes_streams) {
         Some(number) => open_passed(number, how),
         None => FilePlace::find(path)?.open(how),
@@ -176,26 +176,26 @@ pub fn open(path: &Path, how: Opening) -> io::Result<File> {
 
 /// Opens like [`open`], and waits until this user's FIFO has a reader. A signal that asks the program to stop ends the
 /// wait ([`ErrorKind::Interrupted`]).
-pub fn open_waiting(path: &Path, how: Opening) -> io::Result<File> {
+pub fn open_waiting(path: &Path, how: OutfileOptions) -> io::Result<File> {
     loop {
         match open(path, how) {
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) && !signal::is_requested() => {}
             Err(error) if error.raw_os_error() == Some(libc::ENXIO) => return Err(ErrorKind::Interrupted.into()),
             other => return other,
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }
 
 /// Opens the directory at `path`; fails if another user's link is on the way.
 pub fn folder(path: &Path) -> io::Result<Folder> {
-    walk(path).map(|(dir, _)| Folder::of(dir))
+    walk(path).map(|(dir, _)| Folder::new(dir))
 }
 
 impl Folder {
     /// Opens the file `name` for writing, and creates it if it does not exist. Refuses links, other users' files, files
     /// with several hard links and objects other than files, and leaves them as is. Costs two to five system calls.
-    pub fn open_output(&self, name: &OsStr, how: Opening) -> io::Result<File> {
+    pub fn open_output(&self, name: &OsStr, how: OutfileOptions) -> io::Result<File> {
         let c_name = CString::new(name.as_bytes()).map_err(|_| of_errno(Errno::INVAL))?;
         let access = if how.contents == Contents::Kept { libc::O_RDWR } else { libc::O_WRONLY };
         let append = if how.contents == Contents::Appended { libc::O_APPEND } else { 0 };
@@ -203,9 +203,9 @@ impl Folder {
         for _ in 0..TRIES {
             if how.contents != Contents::New {
                 match self.open_name(&c_name, flags, 0) {
-                    Ok(fd) => return checked(fd, how),
+                    Ok(fd) => return check_and_empty(fd, how),
                     Err(Errno::NOENT) => {}
-                    Err(Errno::LOOP) => return Err(refused(IS_LINK.to_owned())),
+                    Err(Errno::LOOP) => return Err(permission_error(IS_LINK.to_owned())),
                     Err(Errno::NXIO) => return Err(self.without_reader(name, how)),
                     Err(errno) => return Err(of_errno(errno)),
                 }
@@ -227,11 +227,11 @@ impl Folder {
         if stat.is_file() && stat.uid == caps::euid() && stat.links == 1 {
             return Ok(File::from(OwnedFd::from(fd)));
         }
-        Err(refused("other users can access this file".to_owned()))
+        Err(permission_error("other users can access this file".to_owned()))
     }
 
     /// Returns the error of a failed open for writing: of a FIFO without a reader, or of an unsupported object.
-    fn without_reader(&self, name: &OsStr, how: Opening) -> io::Error {
+    fn without_reader(&self, name: &OsStr, how: OutfileOptions) -> io::Error {
         match self.stat_name(name) {
             Ok(stat) => check(stat, how).err().unwrap_or_else(|| of_errno(Errno::NXIO)),
             Err(error) => of_call(error),
@@ -242,7 +242,7 @@ impl Folder {
 const IS_LINK: &str = "it is a symbolic link: name its target";
 const NO_FILE: &str = "it is not a regular file";
 
-fn refused(text: String) -> io::Error {
+fn permission_error(text: String) -> io::Error {
     io::Error::new(ErrorKind::PermissionDenied, text)
 }
 
@@ -263,37 +263,37 @@ fn is_trusted(uid: u32) -> bool {
     uid == 0 || uid == caps::euid()
 }
 
-fn belongs(stat: Stat) -> io::Result<()> {
+fn check_owner(stat: Stat) -> io::Result<()> {
     match is_trusted(stat.uid) {
         true => Ok(()),
-        false => Err(refused(format!("it belongs to user {}: remove it, or name another file", stat.uid))),
+        false => Err(permission_error(format!("it belongs to user {}: remove it, or name another file", stat.uid))),
     }
 }
 
 /// Fails if the file may not be written to.
-fn check(stat: Stat, how: Opening) -> io::Result<()> {
+fn check(stat: Stat, how: OutfileOptions) -> io::Result<()> {
     match kind(stat) {
-        libc::S_IFREG => own(stat),
-        libc::S_IFLNK => Err(refused(IS_LINK.to_owned())),
-        libc::S_IFIFO if how.takes_streams => belongs(stat),
+        libc::S_IFREG => check_own(stat),
+        libc::S_IFLNK => Err(permission_error(IS_LINK.to_owned())),
+        libc::S_IFIFO if how.takes_streams => check_owner(stat),
         // /dev/null may have any owner, because it discards all data: tcpdump gives it to the user of -Z.
         libc::S_IFCHR if how.takes_streams && stat.is_null() => Ok(()),
-        libc::S_IFCHR if how.takes_streams => belongs(stat),
-        _ => Err(refused(NO_FILE.to_owned())),
+        libc::S_IFCHR if how.takes_streams => check_owner(stat),
+        _ => Err(permission_error(NO_FILE.to_owned())),
     }
 }
 
 /// Returns the open file if it may be written to, after emptying it if `how` requires this.
-fn checked(fd: Fd, how: Opening) -> io::Result<File> {
+fn check_and_empty(fd: Fd, how: OutfileOptions) -> io::Result<File> {
     let stat = stat_fd(&fd).map_err(of_errno)?;
     check(stat, how)?;
     if stat.is_file() {
-        narrow(&fd, stat, how)?;
+        narrow_mode(&fd, stat, how)?;
     }
     Ok(File::from(OwnedFd::from(fd)))
 }
 
-fn narrow(fd: &Fd, stat: Stat, how: Opening) -> io::Result<()> {
+fn narrow_mode(fd: &Fd, stat: Stat, how: OutfileOptions) -> io::Result<()> {
     if is_wider(stat, how.mode) {
         let mode = stat.mode & how.mode;
         // SAFETY: fchmod takes a descriptor that `fd` owns, and an integer.
@@ -306,11 +306,11 @@ fn narrow(fd: &Fd, stat: Stat, how: Opening) -> io::Result<()> {
 }
 
 /// Fails for another user's file, and for a file with several hard links: it may be a different file than intended.
-fn own(stat: Stat) -> io::Result<()> {
-    belongs(stat)?;
+fn check_own(stat: Stat) -> io::Result<()> {
+    check_owner(stat)?;
     match stat.links {
         0 | 1 => Ok(()),
-        names => Err(refused(format!("it has {names} names (hard links): remove it, or name another file"))),
+        names => Err(permission_error(format!("it has {names} names (hard links): remove it, or name another file"))),
     }
 }
 
@@ -321,7 +321,7 @@ fn is_wider(stat: Stat, mode: u32) -> bool {
 
 fn empty(fd: &Fd) -> io::Result<()> {
     // SAFETY: ftruncate takes a descriptor that `fd` owns, and an integer.
-    retried("ftruncate", || unsafe { libc::ftruncate(fd.raw(), 0) }.into()).map(drop).map_err(of_errno)
+    retry("ftruncate", || unsafe { libc::ftruncate(fd.raw(), 0) }.into()).map(drop).map_err(of_errno)
 }
 
 /// Returns the number of this process's descriptor that `path` names.
@@ -340,12 +340,12 @@ fn passed_descriptor(path: &Path) -> Option<i32> {
 
 /// Opens a descriptor that the program's caller opened: the caller chose the file. A reopened descriptor has its own
 /// flags; a socket, and another user's terminal, can only be duplicated.
-fn open_passed(number: i32, how: Opening) -> io::Result<File> {
+fn open_passed(number: i32, how: OutfileOptions) -> io::Result<File> {
     let c_name = CString::new(format!("/proc/self/fd/{number}")).map_err(|_| of_errno(Errno::INVAL))?;
     let append = if how.contents == Contents::Appended { libc::O_APPEND } else { 0 };
     let flags = libc::O_WRONLY | append | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
     // SAFETY: `c_name` is a NUL-terminated string that lives through the call.
-    let opened = retried("openat", || unsafe { libc::openat(libc::AT_FDCWD, c_name.as_ptr(), flags) }.into());
+    let opened = retry("openat", || unsafe { libc::openat(libc::AT_FDCWD, c_name.as_ptr(), flags) }.into());
     let opened = opened.or_else(|_| {
         // SAFETY: fcntl takes integers here; the kernel checks the descriptor.
         call("fcntl", || unsafe { libc::fcntl(number, libc::F_DUPFD_CLOEXEC, 3) }.into())
@@ -389,7 +389,7 @@ fn walk(path: &Path) -> io::Result<(Fd, Option<PathBuf>)> {
     let mut rest: Vec<OsString> = steps(path);
     let mut dir = start(path.is_absolute())?;
     let mut shown = if path.is_absolute() { PathBuf::from("/") } else { PathBuf::from(".") };
-    let mut exposed = exposes(&dir)?.then(|| shown.clone());
+    let mut exposed = is_writable_by_others(&dir)?.then(|| shown.clone());
     let mut links = 0;
     while let Some(step) = rest.pop() {
         let c_step = CString::new(step.as_bytes()).map_err(|_| of_errno(Errno::INVAL))?;
@@ -402,9 +402,9 @@ fn walk(path: &Path) -> io::Result<(Fd, Option<PathBuf>)> {
             }
             let link = shown.join(&step);
             if !is_trusted(stat.uid) {
-                let link = crate::escaped(link.as_os_str().as_bytes());
+                let link = crate::escape_bytes(link.as_os_str().as_bytes());
                 let text = format!("{link} is a link of user {}: name its target directory", stat.uid);
-                return Err(refused(text));
+                return Err(permission_error(text));
             }
             let target = target_of(&next)?;
             if target.is_absolute() {
@@ -440,7 +440,7 @@ fn start(is_absolute: bool) -> io::Result<Fd> {
     let name = if is_absolute { c"/" } else { c"." };
     let flags = libc::O_PATH | libc::O_DIRECTORY | libc::O_CLOEXEC;
     // SAFETY: `name` is a NUL-terminated string that lives through the call.
-    let fd = retried("openat", || unsafe { libc::openat(libc::AT_FDCWD, name.as_ptr(), flags) }.into());
+    let fd = retry("openat", || unsafe { libc::openat(libc::AT_FDCWD, name.as_ptr(), flags) }.into());
     // SAFETY: openat just returned this descriptor to us alone.
     fd.map(|fd| unsafe { Fd::take(fd) }).map_err(of_errno)
 }
@@ -449,7 +449,7 @@ fn start(is_absolute: bool) -> io::Result<Fd> {
 fn open_path(dir: &Fd, name: &CStr) -> Result<Fd, Errno> {
     let flags = libc::O_PATH | libc::O_NOFOLLOW | libc::O_CLOEXEC;
     // SAFETY: `name` is a NUL-terminated string that lives through the call.
-    let fd = retried("openat", || unsafe { libc::openat(dir.raw(), name.as_ptr(), flags) }.into())?;
+    let fd = retry("openat", || unsafe { libc::openat(dir.raw(), name.as_ptr(), flags) }.into())?;
     // SAFETY: openat just returned this descriptor to us alone.
     Ok(unsafe { Fd::take(fd) })
 }
@@ -461,7 +461,7 @@ fn target_of(link: &Fd) -> io::Result<PathBuf> {
     Ok(PathBuf::from(OsString::from_vec(target)))
 }
 
-fn exposes(dir: &Fd) -> io::Result<bool> {
+fn is_writable_by_others(dir: &Fd) -> io::Result<bool> {
     stat_fd(dir).map(is_exposed).map_err(of_errno)
 }
 
@@ -474,18 +474,18 @@ fn is_exposed(dir: Stat) -> bool {
 /// could have opened it.
 pub fn replace(path: &Path) -> io::Result<File> {
     let place = FilePlace::find(path)?;
-    let new = Opening::private(Contents::New);
+    let new = OutfileOptions::private(Contents::New);
     match place.open(new) {
         Err(error) if error.raw_os_error() == Some(libc::EEXIST) => {}
         made => return made,
     }
     let stat = place.folder.stat_name(&place.name).map_err(of_call)?;
-    let earlier = place.open(Opening::private(Contents::Kept))?;
+    let earlier = place.open(OutfileOptions::private(Contents::Kept))?;
     if place.folder.remove(&place.name).is_ok() {
         return place.open(new);
     }
     if stat.mode & 0o077 != 0 {
-        return Err(refused("it may be open elsewhere and cannot be replaced".to_owned()));
+        return Err(permission_error("it may be open elsewhere and cannot be replaced".to_owned()));
     }
     earlier.set_len(0)?;
     Ok(earlier)
@@ -528,13 +528,13 @@ mod tests {
                 ("fifo", NO_FILE),
                 ("socket", NO_FILE),
             ] {
-                assert_eq!(said(open(&at(name), Opening::regular(contents))), says, "{name} {contents:?}");
+                assert_eq!(said(open(&at(name), OutfileOptions::regular(contents))), says, "{name} {contents:?}");
             }
-            assert_eq!(said(open(Path::new("/dev/null"), Opening::regular(contents))), NO_FILE);
-            open(Path::new("/dev/null"), Opening::stream(contents)).unwrap();
+            assert_eq!(said(open(Path::new("/dev/null"), OutfileOptions::regular(contents))), NO_FILE);
+            open(Path::new("/dev/null"), OutfileOptions::stream(contents)).unwrap();
         }
         for name in ["precious", "link"] {
-            let error = open(&at(name), Opening::regular(Contents::New)).unwrap_err();
+            let error = open(&at(name), OutfileOptions::regular(Contents::New)).unwrap_err();
             assert_eq!(error.kind(), ErrorKind::AlreadyExists);
         }
         assert!(!at("absent").exists());
@@ -542,7 +542,7 @@ mod tests {
         assert_eq!(std::fs::read(at("one")).unwrap(), b"precious");
         for name in ["/", "", "..", "a/.."] {
             assert_eq!(
-                said(open(Path::new(name), Opening::regular(Contents::New))),
+                said(open(Path::new(name), OutfileOptions::regular(Contents::New))),
                 "it does not name a file",
                 "{name}"
             );
@@ -560,7 +560,7 @@ mod tests {
         chown(&path, NOBODY, None).unwrap();
         let says = "it belongs to user 65534: remove it, or name another file";
         for contents in [Contents::Appended, Contents::Kept, Contents::Emptied] {
-            assert_eq!(said(open(&path, Opening::stream(contents))), says);
+            assert_eq!(said(open(&path, OutfileOptions::stream(contents))), says);
         }
         assert_eq!(said(replace(&path)), says);
         assert_eq!(std::fs::read(&path).unwrap(), b"theirs");
@@ -571,15 +571,15 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let at = |name: &str| tmp.path().join(name);
         let mode = |name: &str| std::fs::metadata(at(name)).unwrap().mode() & 0o7777;
-        open(&at("new"), Opening::stream(Contents::Emptied)).unwrap().write_all(b"new").unwrap();
+        open(&at("new"), OutfileOptions::stream(Contents::Emptied)).unwrap().write_all(b"new").unwrap();
         assert_eq!(mode("new") & !0o640, 0);
         std::fs::set_permissions(at("new"), PermissionsExt::from_mode(0o666)).unwrap();
-        open(&at("new"), Opening::stream(Contents::Appended)).unwrap().write_all(b"er").unwrap();
+        open(&at("new"), OutfileOptions::stream(Contents::Appended)).unwrap().write_all(b"er").unwrap();
         assert_eq!((std::fs::read(at("new")).unwrap(), mode("new")), (b"newer".to_vec(), 0o640));
         let mut text = String::new();
-        open(&at("new"), Opening::private(Contents::Kept)).unwrap().read_to_string(&mut text).unwrap();
+        open(&at("new"), OutfileOptions::private(Contents::Kept)).unwrap().read_to_string(&mut text).unwrap();
         assert_eq!((text.as_str(), mode("new")), ("newer", 0o600), "what its owner closed to others stays closed");
-        open(&at("new"), Opening::stream(Contents::Emptied)).unwrap();
+        open(&at("new"), OutfileOptions::stream(Contents::Emptied)).unwrap();
         assert_eq!((std::fs::read(at("new")).unwrap().len(), mode("new")), (0, 0o600));
     }
 
@@ -590,7 +590,7 @@ mod tests {
         std::fs::create_dir(at("real")).unwrap();
         symlink("real", at("ours")).unwrap();
         symlink(at("loop"), at("loop")).unwrap();
-        let through = |name: &str| open(&at(name).join("../real/file"), Opening::stream(Contents::Appended));
+        let through = |name: &str| open(&at(name).join("../real/file"), OutfileOptions::stream(Contents::Appended));
         through("ours").unwrap();
         assert_eq!(through("loop").unwrap_err().raw_os_error(), Some(libc::ELOOP));
         assert_eq!(through("none").unwrap_err().kind(), ErrorKind::NotFound);
@@ -611,7 +611,7 @@ mod tests {
 
     /// The path is redirected after the walk: the file stays in the directory that was found.
     #[test]
-    fn a_directory_that_is_replaced_meanwhile_leads_nowhere_else() {
+    fn a_directory_that_is_replaced_during_the_open_leads_nowhere_else() {
         let tmp = tempfile::tempdir().unwrap();
         let at = |name: &str| tmp.path().join(name);
         std::fs::create_dir(at("dir")).unwrap();
@@ -619,7 +619,7 @@ mod tests {
         let place = FilePlace::find(&at("dir/file")).unwrap();
         std::fs::rename(at("dir"), at("moved")).unwrap();
         symlink(at("other"), at("dir")).unwrap();
-        place.open(Opening::regular(Contents::Emptied)).unwrap();
+        place.open(OutfileOptions::regular(Contents::Emptied)).unwrap();
         assert!(at("moved/file").exists() && !at("other/file").exists());
     }
 
@@ -628,7 +628,7 @@ mod tests {
         let tmp = tempfile::tempdir().unwrap();
         let fifo = tmp.path().join("fifo");
         assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
-        let stream = Opening::stream(Contents::Emptied);
+        let stream = OutfileOptions::stream(Contents::Emptied);
         assert_eq!(open(&fifo, stream).unwrap_err().raw_os_error(), Some(libc::ENXIO));
         let reader = std::thread::spawn({
             let fifo = fifo.clone();
@@ -647,13 +647,13 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(b"before").unwrap();
         let path = PathBuf::from(format!("/dev/fd/{}", file.as_raw_fd()));
-        open(&path, Opening::stream(Contents::Appended)).unwrap().write_all(b" and after").unwrap();
+        open(&path, OutfileOptions::stream(Contents::Appended)).unwrap().write_all(b" and after").unwrap();
         assert_eq!(file.metadata().unwrap().len(), 16, "a file without a name is written to as well");
-        open(&path, Opening::stream(Contents::Emptied)).unwrap();
+        open(&path, OutfileOptions::stream(Contents::Emptied)).unwrap();
         assert_eq!(file.metadata().unwrap().len(), 0);
         let (socket, mut end) = std::os::unix::net::UnixStream::pair().unwrap();
         let path = PathBuf::from(format!("/proc/self/fd/{}", socket.as_raw_fd()));
-        open(&path, Opening::stream(Contents::Appended)).unwrap().write_all(b"row").unwrap();
+        open(&path, OutfileOptions::stream(Contents::Appended)).unwrap().write_all(b"row").unwrap();
         drop(socket);
         let mut got = String::new();
         end.read_to_string(&mut got).unwrap();

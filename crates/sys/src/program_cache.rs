@@ -54,12 +54,12 @@ impl<P> Default for ProgramCache<P> {
 
 impl<P> ProgramCache<P> {
     /// A cache that loads nothing, as if the kernel had refused the program for the reason `why`. For tests.
-    pub fn refusing(why: &str) -> ProgramCache<P> {
+    pub fn new_refused(why: &str) -> ProgramCache<P> {
         ProgramCache { program: RefCell::new(None), refused: RefCell::new(Some(why.into())) }
     }
 
     /// The reason why the program was refused, if loading it was tried.
-    pub fn refused(&self) -> Option<Box<str>> {
+    pub fn refusal(&self) -> Option<Box<str>> {
         self.refused.borrow().clone()
     }
 
@@ -69,7 +69,7 @@ impl<P> ProgramCache<P> {
     }
 
     /// True if a program is loaded and `covers` holds for it.
-    pub fn has(&self, covers: impl FnOnce(&P) -> bool) -> bool {
+    pub fn has_program(&self, covers: impl FnOnce(&P) -> bool) -> bool {
         self.program.borrow().as_ref().is_some_and(covers)
     }
 
@@ -84,8 +84,8 @@ impl<P> ProgramCache<P> {
     where
         E: Error + Send + Sync + 'static,
     {
-        if !self.has(covers) {
-            if let Some(why) = self.refused() {
+        if !self.has_program(covers) {
+            if let Some(why) = self.refusal() {
                 return Err(WalkError::unavailable(why.into_string()));
             }
             match load() {
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(*cache.get(|n| *n == 2, load(2)).unwrap(), 2, "another one is needed");
         let why = cache.get(|_| false, refuse).unwrap_err().to_string();
         assert_eq!(cache.get(|_| false, load(3)).unwrap_err().to_string(), why);
-        assert!(cache.was_refused() && cache.has(|n| *n == 2));
-        assert!(ProgramCache::<u32>::refusing("no").get(|_| true, load(1)).is_err());
+        assert!(cache.was_refused() && cache.has_program(|n| *n == 2));
+        assert!(ProgramCache::<u32>::new_refused("no").get(|_| true, load(1)).is_err());
     }
 }

@@ -6,7 +6,7 @@ use crate::blocks::Blocks;
 use crate::errno::SysError;
 
 /// Interval at which the ring is checked even without a wake-up: programs wake the reader only when 64 KiB wait.
-const LOOK_MS: i32 = 10;
+const CHECK_INTERVAL_MS: i32 = 10;
 /// Number of blocks handed out after a stop request: pending events still arrive, but a flood does not delay the end.
 const BLOCKS_AFTER_STOP: u32 = 64;
 
@@ -71,7 +71,7 @@ impl<P: EventProgram> Blocks for RingBlocks<'_, P> {
             if self.program.wants_empty_block() {
                 return Ok(self.complete());
             }
-            self.program.wait(LOOK_MS)?;
+            self.program.wait(CHECK_INTERVAL_MS)?;
         }
     }
 }

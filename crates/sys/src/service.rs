@@ -28,7 +28,7 @@ const FIRST: i32 = 3;
 const DESCRIPTORS_MAX: i32 = 1 << 16;
 
 /// Descriptors have one owner, so they are handed out once per process.
-static TAKEN: AtomicBool = AtomicBool::new(false);
+static IS_TAKEN: AtomicBool = AtomicBool::new(false);
 
 /// The service manager that started this process.
 #[derive(Debug)]
@@ -42,13 +42,13 @@ impl Manager {
     /// The service manager whose socket is named by `NOTIFY_SOCKET`; `None` if the variable is not set.
     pub fn of_environment() -> Result<Option<Manager>, SysError> {
         match std::env::var_os("NOTIFY_SOCKET") {
-            Some(path) if !path.is_empty() => Manager::at(&path).map(Some),
+            Some(path) if !path.is_empty() => Manager::from_path(&path).map(Some),
             _ => Ok(None),
         }
     }
 
     /// The service manager that listens at `path`; a leading `@` stands for the zero byte of an abstract name.
-    fn at(path: &OsString) -> Result<Manager, SysError> {
+    fn from_path(path: &OsString) -> Result<Manager, SysError> {
         let mut name = path.as_bytes().to_vec();
         let is_abstract = name.first() == Some(&b'@');
         if name.len() > PATH_MAX || !(is_abstract || name.starts_with(b"/")) {
@@ -66,7 +66,7 @@ impl Manager {
     }
 
     /// Sends assignments, one per line (`READY=1`), and optionally files.
-    pub fn tell(&self, text: &str, files: &[BorrowedFd<'_>]) -> Result<(), SysError> {
+    pub fn send(&self, text: &str, files: &[BorrowedFd<'_>]) -> Result<(), SysError> {
         send_with(&self.socket, &self.address, text.as_bytes(), files)
             .map_err(|errno| SysError::new("sendmsg", OBJECT, errno))
     }
@@ -91,7 +91,7 @@ pub fn keeps_files() -> bool {
 
 /// A descriptor that the service manager stored.
 #[derive(Debug)]
-pub struct KeptFile {
+pub struct StoredFile {
     /// The name under which it was stored.
     pub name: String,
     /// The descriptor; closed on exec.
@@ -99,11 +99,11 @@ pub struct KeptFile {
 }
 
 /// The descriptors that the service manager stored for an earlier run; empty on later calls.
-pub fn take_kept_files() -> Vec<KeptFile> {
+pub fn take_stored_files() -> Vec<StoredFile> {
     let number = |name: &str| std::env::var(name).ok()?.parse::<i32>().ok();
     let is_ours = number("LISTEN_PID").is_some_and(|pid| u32::try_from(pid) == Ok(std::process::id()));
     let count = number("LISTEN_FDS").filter(|count| is_ours && (1..=DESCRIPTORS_MAX).contains(count)).unwrap_or(0);
-    if TAKEN.swap(true, SeqCst) {
+    if IS_TAKEN.swap(true, SeqCst) {
         return Vec::new();
     }
     let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
@@ -115,7 +115,7 @@ pub fn take_kept_files() -> Vec<KeptFile> {
             call("fcntl", || unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).ok()?;
             // SAFETY: open, as fcntl just confirmed. The process started with it: LISTEN_PID is this process, so
             // nothing here opened it, and `TAKEN` lets it be taken only once.
-            Some(KeptFile { name, file: unsafe { Fd::take(fd.into()) }.into() })
+            Some(StoredFile { name, file: unsafe { Fd::take(fd.into()) }.into() })
         })
         .collect()
 }

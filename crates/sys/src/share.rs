@@ -26,7 +26,7 @@ impl Share {
     }
 
     /// True if work may start now. Charge its time afterwards, however long it took.
-    pub fn allows(&self, now_ns: u64) -> bool {
+    pub fn may_start(&self, now_ns: u64) -> bool {
         self.save(now_ns);
         self.saved_ns.get() >= signed(WORK_NS_MIN)
     }
@@ -39,7 +39,7 @@ impl Share {
     /// Does `work` and charges its time, if it may start now; returns false if not.
     pub fn spend(&self, clock_ns: fn() -> u64, work: &mut dyn FnMut()) -> bool {
         let begun_ns = clock_ns();
-        let is_allowed = self.allows(begun_ns);
+        let is_allowed = self.may_start(begun_ns);
         if is_allowed {
             work();
             self.charge(clock_ns().saturating_sub(begun_ns));
@@ -84,11 +84,11 @@ mod tests {
     #[test]
     fn long_work_is_paid_for() {
         let share = Share::one_in(PARTS, BURST_NS);
-        assert!(share.allows(0));
+        assert!(share.may_start(0));
         share.charge(10 * BURST_NS);
         let due_ns = 9 * BURST_NS * PARTS;
-        assert!(!share.allows(due_ns));
-        assert!(share.allows(due_ns + WORK_NS_MIN * PARTS));
+        assert!(!share.may_start(due_ns));
+        assert!(share.may_start(due_ns + WORK_NS_MIN * PARTS));
     }
 
     #[test]
@@ -97,7 +97,7 @@ mod tests {
         let share = Share::one_in(PARTS, BURST_NS);
         let (mut now_ns, mut spent_ns) = (0, 0);
         while now_ns < 1000 * TOOK_NS {
-            if share.allows(now_ns) {
+            if share.may_start(now_ns) {
                 share.charge(TOOK_NS);
                 spent_ns += TOOK_NS;
                 now_ns += TOOK_NS;

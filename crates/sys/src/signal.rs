@@ -29,11 +29,11 @@ const ONE_REQUEST_NS: u64 = 200_000_000;
 
 /// Proof that the handlers are installed.
 #[derive(Debug, Clone, Copy)]
-pub struct Interrupt(());
+pub struct SignalHandlers(());
 
 /// The reason why a wait ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Woke {
+pub enum WakeReason {
     /// The deadline has passed.
     Deadline,
     /// SIGINT, SIGTERM or SIGHUP: end the run.
@@ -42,8 +42,8 @@ pub enum Woke {
     Resized,
 }
 
-/// True once a signal has requested the end of the run, for code without an [`Interrupt`]: loops that the kernel could
-/// keep busy. Never true if no handler was installed. No cost.
+/// True once a signal has requested the end of the run, for code without [`SignalHandlers`]: loops that the kernel
+/// could keep busy. Never true if no handler was installed. No cost.
 pub fn is_requested() -> bool {
     REQUESTED.load(SeqCst) != 0
 }
@@ -55,50 +55,50 @@ pub fn end_on_quit() {
     }
 }
 
-/// Makes SIGHUP request that files be reopened ([`hangups`]) instead of ending the run, as log rotation and service
-/// managers expect. If the process had a terminal and loses it, SIGHUP still ends the run, unless it was ignored at
-/// the start.
+/// Makes SIGHUP request that files be reopened ([`hangup_count`]) instead of ending the run, as log rotation and
+/// service managers expect. If the process had a terminal and loses it, SIGHUP still ends the run, unless it was
+/// ignored at the start.
 pub fn reopen_on_hangup() {
     HAD_TERMINAL.store(has_terminal(), SeqCst);
     HANGUP_REOPENS.store(true, SeqCst);
 }
 
 /// Number of requests to reopen files since [`reopen_on_hangup`]. No cost.
-pub fn hangups() -> u64 {
+pub fn hangup_count() -> u64 {
     HANGUPS.load(SeqCst)
 }
 
-/// Makes SIGUSR1, which would end the process, request statistics instead ([`reports`]).
+/// Makes SIGUSR1, which would end the process, request statistics instead ([`report_count`]).
 pub fn report_on_usr1() -> Result<(), SysError> {
-    catch(libc::SIGUSR1)
+    install_handler(libc::SIGUSR1)
 }
 
 /// Number of requests for statistics since [`report_on_usr1`]. No cost.
-pub fn reports() -> u64 {
+pub fn report_count() -> u64 {
     REPORTS.load(SeqCst)
 }
 
-/// Makes SIGUSR2, which would end the process, request that waiting data be written ([`flushes`]).
+/// Makes SIGUSR2, which would end the process, request that waiting data be written ([`flush_count`]).
 pub fn flush_on_usr2() -> Result<(), SysError> {
-    catch(libc::SIGUSR2)
+    install_handler(libc::SIGUSR2)
 }
 
 /// Number of such requests since [`flush_on_usr2`]. No cost.
-pub fn flushes() -> u64 {
+pub fn flush_count() -> u64 {
     FLUSHES.load(SeqCst)
 }
 
-/// Starts counting how often the process continues after a stop ([`continuations`]).
+/// Starts counting how often the process continues after a stop ([`continuation_count`]).
 pub fn note_continuing() -> Result<(), SysError> {
-    catch(libc::SIGCONT)
+    install_handler(libc::SIGCONT)
 }
 
 /// Number of continuations since [`note_continuing`]. No cost.
-pub fn continuations() -> u64 {
+pub fn continuation_count() -> u64 {
     CONTINUATIONS.load(SeqCst)
 }
 
-fn catch(signal: libc::c_int) -> Result<(), SysError> {
+fn install_handler(signal: libc::c_int) -> Result<(), SysError> {
     install(signal, on_signal, 0)
 }
 
@@ -137,7 +137,7 @@ const ENDS: [libc::c_int; 18] = [
 /// Makes signals that stop or end the process immediately leave the alternate screen first.
 pub fn catch_stops() -> Result<(), SysError> {
     if handler_of(libc::SIGTSTP)? != libc::SIG_IGN {
-        catch(libc::SIGTSTP)?;
+        install_handler(libc::SIGTSTP)?;
     }
     for signal in ENDS.into_iter().chain(libc::SIGRTMIN()..=libc::SIGRTMAX()) {
         // The runtime's handler of these two only says that the stack has overflowed, and ends the process as well.
@@ -151,7 +151,7 @@ pub fn catch_stops() -> Result<(), SysError> {
 
 // Runs inside a signal handler: leaves the screen and ends the process by the signal's default action.
 extern "C" fn on_end(signal: libc::c_int) {
-    alternate_screen::leave_at_once();
+    alternate_screen::restore_at_once();
     end_by(signal);
 }
 
@@ -167,7 +167,7 @@ fn has_terminal() -> bool {
     fd >= 0
 }
 
-impl Interrupt {
+impl SignalHandlers {
     /// Catches SIGINT, SIGTERM, SIGHUP and SIGWINCH from now on. Calling it again changes nothing.
     ///
     /// SIGHUP (the terminal or the ssh session was closed) ends a run as Ctrl-C does, unless the process was started
@@ -176,7 +176,7 @@ impl Interrupt {
     ///
     /// A second request, at least 0.2 s after the first, ends the process immediately: the first may have reached a
     /// run that cannot end.
-    pub fn install() -> Result<Interrupt, SysError> {
+    pub fn install() -> Result<SignalHandlers, SysError> {
         if POKE.load(SeqCst) < 0 {
             // SAFETY: eventfd takes two integers.
             let fd = call("eventfd2", || unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }.into())
@@ -188,13 +188,13 @@ impl Interrupt {
             if signal == libc::SIGHUP && is_ignored(signal)? {
                 HANGUP_ENDS_NOTHING.store(true, SeqCst);
             }
-            catch(signal)?;
+            install_handler(signal)?;
         }
-        Ok(Interrupt(()))
+        Ok(SignalHandlers(()))
     }
 
     /// The signal that requested the end (SIGHUP = 1, SIGINT = 2, SIGTERM = 15), if any. No cost.
-    pub fn requested(self) -> Option<i32> {
+    pub fn signal_number(self) -> Option<i32> {
         match REQUESTED.load(SeqCst) {
             0 => None,
             signal => Some(signal),
@@ -217,17 +217,17 @@ impl Interrupt {
     }
 
     /// Sleeps until `deadline_ns` of [`clock::monotonic_ns`], or until a signal.
-    pub fn wait_until(self, deadline_ns: u64) -> Result<Woke, SysError> {
+    pub fn wait_until(self, deadline_ns: u64) -> Result<WakeReason, SysError> {
         loop {
-            if self.requested().is_some() {
-                return Ok(Woke::Interrupted);
+            if self.signal_number().is_some() {
+                return Ok(WakeReason::Interrupted);
             }
             if self.take_resized() {
-                return Ok(Woke::Resized);
+                return Ok(WakeReason::Resized);
             }
             let left = deadline_ns.saturating_sub(clock::monotonic_ns());
             if left == 0 {
-                return Ok(Woke::Deadline);
+                return Ok(WakeReason::Deadline);
             }
             match sleep_or_poke(left) {
                 Ok(true) if alternate_screen::take_key() => request(libc::SIGINT, clock::monotonic_ns()),
@@ -304,7 +304,7 @@ fn request(signal: libc::c_int, now_ns: u64) {
         Ok(_) => REQUESTED.store(signal, SeqCst),
         Err(first_ns) if now_ns.saturating_sub(first_ns) <= ONE_REQUEST_NS => {}
         Err(_) => {
-            alternate_screen::leave_at_once();
+            alternate_screen::restore_at_once();
             end_by(signal);
         }
     }
@@ -323,13 +323,13 @@ fn end_by(signal: libc::c_int) {
 // when it continues in the foreground. In the background (`bg`) it stops again, like any program that draws on a
 // terminal.
 fn on_stop() {
-    let was_shown = alternate_screen::leave_at_once();
+    let was_shown = alternate_screen::restore_at_once();
     stop_by(libc::SIGTSTP);
     if was_shown && !is_in_foreground() {
         stop_by(libc::SIGTTOU);
     }
     if was_shown && is_in_foreground() {
-        alternate_screen::enter_again();
+        alternate_screen::show_again();
         RESIZED.store(true, SeqCst);
     }
 }
@@ -372,7 +372,7 @@ fn sleep_or_poke(left_ns: u64) -> Result<bool, Errno> {
     call("ppoll", || unsafe { libc::ppoll(polls.as_mut_ptr(), 2, &raw const left, std::ptr::null()) }.into())?;
     // ppoll would report a closed terminal again immediately; SIGHUP ends the run.
     if polls[1].revents & (libc::POLLHUP | libc::POLLERR | libc::POLLNVAL) != 0 {
-        alternate_screen::forget_keys();
+        alternate_screen::stop_checking_keys();
     }
     Ok(polls[1].revents & libc::POLLIN != 0)
 }
@@ -393,31 +393,31 @@ mod tests {
     fn a_wait_ends_on_time_or_on_a_signal() {
         // SAFETY: SIG_DFL installs no handler. The test runner may ignore hangups, as with nohup(1).
         unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
-        let interrupt = Interrupt::install().unwrap();
-        assert_eq!(Interrupt::install().unwrap().requested(), None);
+        let interrupt = SignalHandlers::install().unwrap();
+        assert_eq!(SignalHandlers::install().unwrap().signal_number(), None);
         let start = clock::monotonic_ns();
-        assert_eq!(interrupt.wait_until(start + 20_000_000).unwrap(), Woke::Deadline);
+        assert_eq!(interrupt.wait_until(start + 20_000_000).unwrap(), WakeReason::Deadline);
         assert!(clock::monotonic_ns() >= start + 20_000_000);
-        assert_eq!(interrupt.wait_until(0).unwrap(), Woke::Deadline, "a deadline in the past does not wait");
+        assert_eq!(interrupt.wait_until(0).unwrap(), WakeReason::Deadline, "a deadline in the past does not wait");
 
         let far = clock::monotonic_ns() + 60_000_000_000;
         // SAFETY: raise sends a signal whose handler was just installed.
         assert_eq!(unsafe { libc::raise(libc::SIGWINCH) }, 0);
-        assert_eq!(interrupt.wait_until(far).unwrap(), Woke::Resized, "also when it came before the wait");
+        assert_eq!(interrupt.wait_until(far).unwrap(), WakeReason::Resized, "also when it came before the wait");
 
         let waker = std::thread::spawn(|| {
             // SAFETY: sends a signal with a handler to this process.
             unsafe { libc::kill(libc::getpid(), libc::SIGTERM) }
         });
-        assert_eq!(interrupt.wait_until(far).unwrap(), Woke::Interrupted);
+        assert_eq!(interrupt.wait_until(far).unwrap(), WakeReason::Interrupted);
         assert_eq!(waker.join().unwrap(), 0);
-        assert_eq!(interrupt.requested(), Some(libc::SIGTERM));
-        assert_eq!(hangups(), 0);
+        assert_eq!(interrupt.signal_number(), Some(libc::SIGTERM));
+        assert_eq!(hangup_count(), 0);
         reopen_on_hangup();
         // SAFETY: raise sends a signal with a handler; it ends nothing as long as there is a terminal, or never was
         // one.
         assert_eq!(unsafe { libc::raise(libc::SIGHUP) }, 0);
-        assert_eq!((hangups(), interrupt.requested()), (1, Some(libc::SIGTERM)));
+        assert_eq!((hangup_count(), interrupt.signal_number()), (1, Some(libc::SIGTERM)));
         assert!(!is_ignored(libc::SIGHUP).unwrap(), "a hangup ends a run, too");
     }
 }

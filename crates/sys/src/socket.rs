@@ -7,7 +7,7 @@ use std::net::SocketAddr;
 
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
-use crate::syscall::{call, retried};
+use crate::syscall::{call, retry};
 
 pub use libc::{
     AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_UNIX, IPPROTO_IPV6, IPPROTO_TCP, IPPROTO_UDP, IPPROTO_UDPLITE,
@@ -66,7 +66,7 @@ pub fn connect(socket: &Fd, address: &SocketAddr) -> Result<(), SysError> {
     let bytes = address_bytes(address);
     let size = bytes.len() as libc::socklen_t;
     // SAFETY: the pointer is to `size` borrowed bytes; the kernel copies and checks them.
-    retried("connect", || unsafe { libc::connect(socket.raw(), bytes.as_ptr().cast(), size) }.into())
+    retry("connect", || unsafe { libc::connect(socket.raw(), bytes.as_ptr().cast(), size) }.into())
         .map_err(|errno| SysError::new("connect", address.to_string(), errno))?;
     Ok(())
 }
@@ -75,7 +75,7 @@ pub fn connect(socket: &Fd, address: &SocketAddr) -> Result<(), SysError> {
 pub fn connect_bytes(socket: &Fd, address: &[u8]) -> Result<(), Errno> {
     let size = address.len() as libc::socklen_t;
     // SAFETY: the pointer is to `size` borrowed bytes; the kernel copies and checks them.
-    retried("connect", || unsafe { libc::connect(socket.raw(), address.as_ptr().cast(), size) }.into())?;
+    retry("connect", || unsafe { libc::connect(socket.raw(), address.as_ptr().cast(), size) }.into())?;
     Ok(())
 }
 
@@ -99,7 +99,7 @@ pub fn share_file(file: &Fd) -> Result<(), SysError> {
 
 fn flock(file: &Fd, how: i32) -> Result<(), SysError> {
     // SAFETY: flock takes two integers.
-    retried("flock", || unsafe { libc::flock(file.raw(), how) }.into())
+    retry("flock", || unsafe { libc::flock(file.raw(), how) }.into())
         .map_err(|errno| SysError::new("flock", "lock file", errno))?;
     Ok(())
 }

@@ -19,11 +19,11 @@ pub struct Symbols {
 impl Symbols {
     /// The function at `address` without the compiler's suffixes, or an empty name.
     pub fn name(&self, address: u64) -> &[u8] {
-        self.names.get(&address).map_or(&[], |(_, name)| plain(name))
+        self.names.get(&address).map_or(&[], |(_, name)| strip_suffixes(name))
     }
 
     /// The full name of the function at `address`, and the offset of the address from its start.
-    pub fn place(&self, address: u64) -> Option<(&[u8], u64)> {
+    pub fn locate(&self, address: u64) -> Option<(&[u8], u64)> {
         let (begin, name) = self.names.get(&address).filter(|(_, name)| !name.is_empty())?;
         Some((name, address.saturating_sub(*begin)))
     }
@@ -80,7 +80,7 @@ fn read(host: &Host, search: &mut Search) -> Result<(), SysError> {
         ControlFlow::Continue(())
     };
     while let Some(block) = file.next()? {
-        let _ = lines.cut(block, &mut each);
+        let _ = lines.split_lines(block, &mut each);
     }
     let _ = lines.finish(&mut each);
     Ok(())
@@ -141,7 +141,7 @@ impl Search {
 }
 
 /// The name without the compiler's suffixes: `.isra.0`, `.constprop.0`, `.part.0`, `.cold`.
-fn plain(name: &[u8]) -> &[u8] {
+fn strip_suffixes(name: &[u8]) -> &[u8] {
     let end = name.iter().skip(1).position(|byte| *byte == b'.').map_or(name.len(), |dot| dot + 1);
     name.get(..end).unwrap_or(name)
 }
@@ -159,7 +159,9 @@ mod tests {
         let mut search = Search::new(addresses.to_vec());
         text.lines().for_each(|line| search.line(line.as_bytes()));
         let (mut found, hidden) = (Vec::new(), search.is_hidden());
-        search.finish(|address, _, name| found.push((address, String::from_utf8_lossy(plain(name)).into_owned())));
+        search.finish(|address, _, name| {
+            found.push((address, String::from_utf8_lossy(strip_suffixes(name)).into_owned()))
+        });
         (found, hidden)
     }
 

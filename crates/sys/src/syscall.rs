@@ -12,12 +12,12 @@ static BYTES_READ: AtomicU64 = AtomicU64::new(0);
 /// Makes a system call; `-1` becomes the errno.
 pub(crate) fn call(name: &'static str, make: impl FnOnce() -> i64) -> Result<i64, Errno> {
     count();
-    if let Some(result) = fault::before(name)? {
+    if let Some(result) = fault::take_result(name)? {
         return Ok(result);
     }
     let result = make();
     if result < 0 {
-        return Err(Errno::last());
+        return Err(Errno::last_error());
     }
     Ok(result)
 }
@@ -33,7 +33,7 @@ pub(crate) fn count_read(bytes: usize) {
 }
 
 /// System calls counted so far.
-pub(crate) fn calls() -> u64 {
+pub(crate) fn call_count() -> u64 {
     CALLS.load(Relaxed)
 }
 
@@ -43,7 +43,7 @@ pub(crate) fn bytes_read() -> u64 {
 }
 
 /// Makes a system call and repeats it as long as a signal interrupts it. For calls that end soon on their own.
-pub(crate) fn retried(name: &'static str, mut make: impl FnMut() -> i64) -> Result<i64, Errno> {
+pub(crate) fn retry(name: &'static str, mut make: impl FnMut() -> i64) -> Result<i64, Errno> {
     loop {
         match call(name, &mut make) {
             Err(Errno::INTR) => {}

@@ -7,7 +7,7 @@ pub const STDOUT: i32 = libc::STDOUT_FILENO;
 pub const STDERR: i32 = libc::STDERR_FILENO;
 
 /// True if `fd` is a pipe or socket whose other end has been closed. One system call.
-pub fn reader_is_gone(fd: i32) -> bool {
+pub fn is_reader_closed(fd: i32) -> bool {
     // Requests no events: errors are always reported.
     let mut poll = libc::pollfd { fd, events: 0, revents: 0 };
     // SAFETY: one live pollfd; a timeout of 0 does not wait.

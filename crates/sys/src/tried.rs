@@ -19,7 +19,7 @@ pub enum Missing {
 
 impl Missing {
     /// The reason that this kernel error indicates.
-    pub fn of(errno: Errno) -> Missing {
+    pub fn from_errno(errno: Errno) -> Missing {
         match errno {
             errno if errno.is_denied() => Missing::Right,
             errno if errno.is_unsupported() => Missing::KernelOption,
@@ -30,27 +30,27 @@ impl Missing {
 
 /// The result of trying a feature.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tried {
+pub struct ProbeResult {
     /// The reason why it does not work; `None` if it works.
     pub missing: Option<Missing>,
     /// How it works, or why it does not: lower case, no full stop.
     pub words: String,
 }
 
-impl Tried {
+impl ProbeResult {
     /// It works, in the way that `words` describes.
-    pub fn works(words: impl Into<String>) -> Tried {
-        Tried { missing: None, words: words.into() }
+    pub fn new_working(words: impl Into<String>) -> ProbeResult {
+        ProbeResult { missing: None, words: words.into() }
     }
 
     /// It does not work.
-    pub fn fails(missing: Missing, words: impl Into<String>) -> Tried {
-        Tried { missing: Some(missing), words: words.into() }
+    pub fn new_missing(missing: Missing, words: impl Into<String>) -> ProbeResult {
+        ProbeResult { missing: Some(missing), words: words.into() }
     }
 
     /// It does not work because of this kernel error, or for a different reason if `None`.
-    pub fn refused(errno: Option<Errno>, words: impl Into<String>) -> Tried {
-        Tried::fails(errno.map_or(Missing::Other, Missing::of), words)
+    pub fn new_refused(errno: Option<Errno>, words: impl Into<String>) -> ProbeResult {
+        ProbeResult::new_missing(errno.map_or(Missing::Other, Missing::from_errno), words)
     }
 
     /// True if it works.
@@ -65,11 +65,11 @@ mod tests {
 
     #[test]
     fn errors_say_what_is_missing() {
-        assert_eq!(Missing::of(Errno::PERM), Missing::Right);
-        assert_eq!(Missing::of(Errno::ACCES), Missing::Right);
-        assert_eq!(Missing::of(Errno::NOENT), Missing::KernelOption);
-        assert_eq!(Missing::of(Errno::NOBUFS), Missing::Other);
-        assert_eq!(Tried::refused(None, "x").missing, Some(Missing::Other));
-        assert!(Tried::works("x").is_working());
+        assert_eq!(Missing::from_errno(Errno::PERM), Missing::Right);
+        assert_eq!(Missing::from_errno(Errno::ACCES), Missing::Right);
+        assert_eq!(Missing::from_errno(Errno::NOENT), Missing::KernelOption);
+        assert_eq!(Missing::from_errno(Errno::NOBUFS), Missing::Other);
+        assert_eq!(ProbeResult::new_refused(None, "x").missing, Some(Missing::Other));
+        assert!(ProbeResult::new_working("x").is_working());
     }
 }

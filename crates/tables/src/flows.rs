@@ -37,15 +37,15 @@ const OF_FLOWS: &[&str] = &[
 /// True if the filter word is about sockets before they are grouped.
 fn is_about_sockets(name: &str) -> bool {
     // Unknown words are passed on to flows, whose error suggests valid fields.
-    filter::knows(Schema::of::<Sockets>(), name) && !OF_FLOWS.contains(&name)
+    filter::is_known_name(Schema::from_table::<Sockets>(), name) && !OF_FLOWS.contains(&name)
 }
 
 /// The plan of a request, and the provider of its rows.
 pub fn prepare(request: &TableRequest<'_>) -> Result<(Plan<Flows>, FlowProvider), PlanError> {
-    let ast = plan::parse(Schema::of::<Flows>(), request)?;
+    let ast = plan::parse(Schema::from_table::<Flows>(), request)?;
     let (of_sockets, of_flows) = filter::split(&ast, is_about_sockets)?;
     let plan = plan::plan::<Flows>(request, &of_flows)?;
-    let conjuncts = plan::bind(Schema::of::<Sockets>(), request, &of_sockets)?.into_conjuncts();
+    let conjuncts = plan::bind(Schema::from_table::<Sockets>(), request, &of_sockets)?.into_conjuncts();
     let tests = conjuncts
         .iter()
         .map(|part| Predicate::new(std::slice::from_ref(part)))

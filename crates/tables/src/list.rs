@@ -56,7 +56,7 @@ pub fn find(name: &str) -> Option<&'static TableEntry> {
 }
 
 /// Sockets of all families.
-pub const SOCKETS: Schema = Schema::of::<Sockets>().keeping(&[
+pub const SOCKETS: Schema = Schema::from_table::<Sockets>().with_kept_columns(&[
     "change",
     "process",
     "peer_addr",
@@ -85,7 +85,7 @@ pub const SOCKETS: Schema = Schema::of::<Sockets>().keeping(&[
     "send_q",
 ]);
 /// Connections that are opened and closed, and sockets that begin to listen.
-pub const SOCKET_EVENTS: Schema = Schema::of::<SocketEvents>().keeping(&[
+pub const SOCKET_EVENTS: Schema = Schema::from_table::<SocketEvents>().with_kept_columns(&[
     "event",
     "time",
     "process",
@@ -102,7 +102,7 @@ pub const SOCKET_EVENTS: Schema = Schema::of::<SocketEvents>().keeping(&[
     "pid",
 ]);
 /// Sockets, grouped by the hosts and ports that they connect.
-pub const FLOWS: Schema = Schema::of::<Flows>().keeping(&[
+pub const FLOWS: Schema = Schema::from_table::<Flows>().with_kept_columns(&[
     "process",
     "peer_addr",
     "peer_port",
@@ -119,7 +119,7 @@ pub const FLOWS: Schema = Schema::of::<Flows>().keeping(&[
     "proto",
 ]);
 /// Flows of connections that are opened and closed.
-pub const FLOW_EVENTS: Schema = Schema::of::<FlowEvents>().keeping(&[
+pub const FLOW_EVENTS: Schema = Schema::from_table::<FlowEvents>().with_kept_columns(&[
     "time",
     "peer_addr",
     "peer_port",
@@ -135,7 +135,7 @@ pub const FLOW_EVENTS: Schema = Schema::of::<FlowEvents>().keeping(&[
     "avg_duration_us",
 ]);
 /// Entries of connection tracking.
-pub const NAT: Schema = Schema::of::<Nat>().keeping(&[
+pub const NAT: Schema = Schema::from_table::<Nat>().with_kept_columns(&[
     "client",
     "mapped",
     "published",
@@ -149,7 +149,7 @@ pub const NAT: Schema = Schema::of::<Nat>().keeping(&[
     "pid",
 ]);
 /// Counters and settings of connection tracking.
-pub const NAT_STATS: Schema = Schema::of::<NatStats>().keeping(&[
+pub const NAT_STATS: Schema = Schema::from_table::<NatStats>().with_kept_columns(&[
     "cpu",
     "netns",
     "entries",
@@ -162,7 +162,7 @@ pub const NAT_STATS: Schema = Schema::of::<NatStats>().keeping(&[
     "search_restart",
 ]);
 /// Changes of entries.
-pub const NAT_EVENTS: Schema = Schema::of::<NatEvents>().keeping(&[
+pub const NAT_EVENTS: Schema = Schema::from_table::<NatEvents>().with_kept_columns(&[
     "event",
     "time",
     "client",
@@ -176,7 +176,7 @@ pub const NAT_EVENTS: Schema = Schema::of::<NatEvents>().keeping(&[
     "proto",
 ]);
 /// The size that the conntrack table of each namespace should have.
-pub const NAT_ADVICE: Schema = Schema::of::<NatAdvices>().keeping(&[
+pub const NAT_ADVICE: Schema = Schema::from_table::<NatAdvices>().with_kept_columns(&[
     "netns",
     "verdict",
     "entries",
@@ -186,7 +186,7 @@ pub const NAT_ADVICE: Schema = Schema::of::<NatAdvices>().keeping(&[
     "advised_buckets",
 ]);
 /// Packets that rules log.
-pub const LOG_RECORDS: Schema = Schema::of::<LogRecords>().keeping(&[
+pub const LOG_RECORDS: Schema = Schema::from_table::<LogRecords>().with_kept_columns(&[
     "time",
     "prefix",
     "src",
@@ -202,34 +202,36 @@ pub const LOG_RECORDS: Schema = Schema::of::<LogRecords>().keeping(&[
     "group",
 ]);
 /// Packets of interfaces and files.
-pub const PACKETS: Schema =
-    Schema::of::<CapturedPackets>().keeping(&["time", "src", "dst", "info", "proto", "dport", "sport", "len", "iface"]);
+pub const PACKETS: Schema = Schema::from_table::<CapturedPackets>()
+    .with_kept_columns(&["time", "src", "dst", "info", "proto", "dport", "sport", "len", "iface"]);
 /// Dropped packets, counted by reason and place.
-pub const DROPS: Schema = Schema::of::<Drops>().keeping(&[
+pub const DROPS: Schema = Schema::from_table::<Drops>().with_kept_columns(&[
     "count", "reason", "meaning", "process", "rule", "per_s", "iface", "dst", "dport", "src", "place", "hook", "proto",
 ]);
 /// Single dropped packets.
-pub const DROP_EVENTS: Schema = Schema::of::<DropEvents>()
-    .keeping(&["time", "reason", "src", "dst", "dport", "proto", "iface", "sport", "place", "hook", "len"]);
+pub const DROP_EVENTS: Schema = Schema::from_table::<DropEvents>()
+    .with_kept_columns(&["time", "reason", "src", "dst", "dport", "proto", "iface", "sport", "place", "hook", "len"]);
 /// Problems of the host.
-pub const FINDINGS: Schema = Schema::of::<Findings>().keeping(&["severity", "title", "id", "cost", "confidence"]);
+pub const FINDINGS: Schema =
+    Schema::from_table::<Findings>().with_kept_columns(&["severity", "title", "id", "cost", "confidence"]);
 /// Time and losses of packets in the stages of netfilter.
-pub const PATH_STAGES: Schema = Schema::of::<PathStages>()
-    .keeping(&["hook", "stage", "packets", "mean_us", "p99_us", "lost", "max_us", "family", "about"]);
+pub const PATH_STAGES: Schema = Schema::from_table::<PathStages>()
+    .with_kept_columns(&["hook", "stage", "packets", "mean_us", "p99_us", "lost", "max_us", "family", "about"]);
 /// The kernel's counters.
-pub const COUNTERS: Schema =
-    Schema::of::<KernelCounters>().keeping(&["name", "delta", "per_s", "meaning", "object", "value", "source"]);
+pub const COUNTERS: Schema = Schema::from_table::<KernelCounters>()
+    .with_kept_columns(&["name", "delta", "per_s", "meaning", "object", "value", "source"]);
 /// Features that work on this host.
-pub const FEATURES: Schema = Schema::of::<Features>().keeping(&["feature", "state", "words", "remedy", "backend"]);
+pub const FEATURES: Schema =
+    Schema::from_table::<Features>().with_kept_columns(&["feature", "state", "words", "remedy", "backend"]);
 /// Rows of the routing tables.
-pub const ROUTES: Schema = Schema::of::<Routes>();
+pub const ROUTES: Schema = Schema::from_table::<Routes>();
 /// The whole host on one screen.
-pub const HOME: Schema = Schema::of::<HomeScreens>();
+pub const HOME: Schema = Schema::from_table::<HomeScreens>();
 /// Differences between this host and a recording.
-pub const BASELINE_CHANGES: Schema = Schema::of::<BaselineChanges>();
+pub const BASELINE_CHANGES: Schema = Schema::from_table::<BaselineChanges>();
 /// CPU time in network code, by group of functions.
-pub const CPU_GROUPS: Schema = Schema::of::<CpuGroups>();
+pub const CPU_GROUPS: Schema = Schema::from_table::<CpuGroups>();
 /// CPU time in network code, by call chain.
-pub const CALL_CHAINS: Schema = Schema::of::<CallChains>();
+pub const CALL_CHAINS: Schema = Schema::from_table::<CallChains>();
 /// Summaries of packet files.
-pub const CAPTURE_FILES: Schema = Schema::of::<CaptureFiles>();
+pub const CAPTURE_FILES: Schema = Schema::from_table::<CaptureFiles>();

@@ -104,7 +104,7 @@ impl SourceProvider<Nat> for EntryProvider {
         let owners = lookups.get(LookupId::Owners).filter(|_| self.owners);
         let Some(owners) = owners else { return then(source) };
         let sockets = &read_sockets(session, stats);
-        let owners = EntryOwners::new(sockets, owners, &self.secret, conntrack::own_ports);
+        let owners = EntryOwners::new(sockets, owners, &self.secret, conntrack::source_ports);
         then(&Annotated::new(source, owners))
     }
 }

@@ -3,7 +3,7 @@
 use crate::request::{Repeat, TableRequest};
 use engine::columns::{self, Base, UnknownColumn};
 use engine::filter::Clock;
-use engine::{Ast, FilterError, Fold, Plan, PlanRequest, Sort};
+use engine::{Ast, FilterError, Fold, Plan, PlanRequest, SortKey};
 use record::{Expr, Op, Operand, Schema, Show, Table, Test};
 use std::fmt;
 use std::path::Path;
@@ -73,13 +73,13 @@ impl From<engine::PlanError> for PlanError {
 
 /// The plan of `request` over `T`, if the filter tests only fields of `T`.
 pub fn of_request<T: Table>(request: &TableRequest<'_>) -> Result<Plan<T>, PlanError> {
-    plan(request, &parse(Schema::of::<T>(), request)?)
+    plan(request, &parse(Schema::from_table::<T>(), request)?)
 }
 
 /// Parses the filter of `table`. Errors propose the filter that was probably meant.
 pub fn parse(table: Schema, request: &TableRequest<'_>) -> Result<Ast, FilterError> {
     let parsed = engine::filter::parse(&request.shown.filter);
-    parsed.map_err(|error| engine::filter::proposing(table, error, &|filter| proposed(table, request, filter)))
+    parsed.map_err(|error| engine::filter::with_proposal(table, error, &|filter| proposed(table, request, filter)))
 }
 
 /// Returns the request's command line with another filter; `None` if its columns or groups are unknown.
@@ -93,7 +93,7 @@ fn proposed(table: Schema, request: &TableRequest<'_>, filter: &str) -> Option<S
 
 /// The plan of `request` over `T`; `filter` is the part of the filter on `T`'s fields.
 pub fn plan<T: Table>(request: &TableRequest<'_>, filter: &Ast) -> Result<Plan<T>, PlanError> {
-    Ok(Plan::new(in_fields(Schema::of::<T>(), request, filter)?)?)
+    Ok(Plan::new(in_fields(Schema::from_table::<T>(), request, filter)?)?)
 }
 
 /// Resolves the words of `request` to fields of `table`.
@@ -165,7 +165,7 @@ pub fn bind(table: Schema, request: &TableRequest<'_>, filter: &Ast) -> Result<E
     let filter = engine::filter::name_ports(table, filter, &mut ports_of);
     let clock = FilterClock { replay: request.replay };
     engine::filter::bind(table, &engine::filter::resolve_times(table, &filter, &clock))
-        .map_err(|error| engine::filter::proposing(table, error, &|filter| proposed(table, request, filter)))
+        .map_err(|error| engine::filter::with_proposal(table, error, &|filter| proposed(table, request, filter)))
 }
 
 /// The clock for times in a filter: the wall clock, or in a replay the time at which the recording began.
@@ -188,7 +188,7 @@ impl Clock for FilterClock<'_> {
 
 /// Appends the columns named by `--sort`, so that the order is visible.
 fn with_sort_keys(table: Schema, sort: Option<&str>, mut columns: Vec<usize>) -> Vec<usize> {
-    for key in Sort::parse_list(sort.unwrap_or("")) {
+    for key in SortKey::parse_list(sort.unwrap_or("")) {
         // The plan rejects unknown names.
         for index in engine::words::fields(table, &key.name) {
             if !columns.contains(&index) {
@@ -205,17 +205,17 @@ const ORDER_OF_ROUNDS: [(&str, &[&str]); 2] =
 
 /// Returns the sort keys, and true if rows with equal keys keep their order. The user's or the command's order comes
 /// first; otherwise tables of rounds that show rates are sorted by rate. JSON and CSV are streamed.
-fn sort_keys(table: Schema, request: &TableRequest<'_>, columns: &[usize]) -> (Vec<Sort>, bool) {
+fn sort_keys(table: Schema, request: &TableRequest<'_>, columns: &[usize]) -> (Vec<SortKey>, bool) {
     let shown = &request.shown;
     if let Some(order) = shown.sort.as_deref().or(shown.order) {
-        return (Sort::parse_list(order), false);
+        return (SortKey::parse_list(order), false);
     }
     if request.repeat == Repeat::Once || shown.by.is_some() || !request.is_for_people {
         return (Vec::new(), false);
     }
     let is_shown = |name: &&str| table.index_of(name).is_some_and(|index| columns.contains(&index));
     let rate = ORDER_OF_ROUNDS.iter().find(|(_, needed)| needed.iter().any(is_shown));
-    (rate.map_or(Vec::new(), |(name, _)| Sort::parse_list(name)), true)
+    (rate.map_or(Vec::new(), |(name, _)| SortKey::parse_list(name)), true)
 }
 
 /// Rejects fields that are null in every row of a single round: sorting, grouping, adding or testing them would look
@@ -225,7 +225,7 @@ pub fn all_of_one_round(table: Schema, request: &TableRequest<'_>, conjuncts: &[
     let [sum, max, avg] = &shown.aggregates;
     let lists = [("--by", &shown.by), ("--sum", sum), ("--max", max), ("--avg", avg)];
     let named = lists.into_iter().flat_map(|(place, list)| names_in(list.as_deref()).map(move |name| (place, name)));
-    let sorted = Sort::parse_list(shown.sort.as_deref().unwrap_or("")).into_iter().map(|key| ("--sort", key.name));
+    let sorted = SortKey::parse_list(shown.sort.as_deref().unwrap_or("")).into_iter().map(|key| ("--sort", key.name));
     for (place, name) in named.chain(sorted) {
         if let Some(name) = engine::words::fields(table, &name).into_iter().find_map(|it| compared(table, it)) {
             return Err(PlanError::OneRound { place, name });

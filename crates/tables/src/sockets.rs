@@ -76,7 +76,7 @@ impl SourceProvider<Sockets> for SocketProvider {
         then: impl FnOnce(&dyn Source<Sockets>) -> R,
     ) -> R {
         // If no names were read (`--explain`), every namespace may match.
-        let named = lookups.has(LookupId::Netns);
+        let named = lookups.contains(LookupId::Netns);
         let wanted = |netns_id| !named || self.places.matches(&Socket { netns_id, ..Socket::EMPTY }, &lookups);
         pillars::with_sockets(session, self.via, &wanted, |source| {
             let (partial, by_proc) = (stats.incomplete, unseen::are_read_from_proc(stats));

@@ -20,12 +20,12 @@ impl Default for Authority {
 impl Authority {
     /// Makes a new authority.
     pub fn new() -> Authority {
-        Authority::named("test authority")
+        Authority::with_name("test authority")
     }
 
     /// Makes a new authority with this name.
-    pub fn named(name: &str) -> Authority {
-        let authority = Authority { dir: own_folder() };
+    pub fn with_name(name: &str) -> Authority {
+        let authority = Authority { dir: make_folder() };
         let settings = format!(
             "[ca]\ndefault_ca = own\n[own]\ndatabase = {0}/index\nserial = {0}/serial\nnew_certs_dir = {0}\n\
              default_md = sha256\npolicy = any\nunique_subject = no\n[any]\ncommonName = supplied\n\
@@ -52,7 +52,7 @@ impl Authority {
             &["-subj", &format!("/CN={name}")],
         );
         std::fs::write(self.file("names"), format!("subjectAltName = {alt_names}\n")).unwrap();
-        let (from, to) = (moment(valid_s.0), moment(valid_s.1));
+        let (from, to) = (openssl_time(valid_s.0), openssl_time(valid_s.1));
         self.openssl(
             &format!(
                 "ca -config settings -batch -notext -rand_serial -cert ca.pem -keyfile ca.key -startdate {from} \
@@ -71,16 +71,16 @@ impl Authority {
 }
 
 /// The time `from_now_s` seconds from now, in openssl's format.
-fn moment(from_now_s: i64) -> String {
+fn openssl_time(from_now_s: i64) -> String {
     let mut time = sys::clock::wall();
     time.seconds += from_now_s;
     format!("{:.0}", time.rfc3339()).replace(['-', ':', 'T'], "")
 }
 
 /// Makes a folder that only this authority uses.
-fn own_folder() -> PathBuf {
-    static MADE: AtomicU32 = AtomicU32::new(0);
-    let number = MADE.fetch_add(1, Ordering::Relaxed);
+fn make_folder() -> PathBuf {
+    static AUTHORITIES: AtomicU32 = AtomicU32::new(0);
+    let number = AUTHORITIES.fetch_add(1, Ordering::Relaxed);
     let dir = std::env::temp_dir().join(format!("netwren-authority-{}-{number}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     dir

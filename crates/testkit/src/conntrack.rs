@@ -49,7 +49,7 @@ pub struct Entry {
 
 impl Entry {
     /// An entry for a protocol without ports (ESP 50, OSPF 89 …).
-    pub fn generic(proto: u8, src: IpAddr, dst: IpAddr) -> Entry {
+    pub fn without_ports(proto: u8, src: IpAddr, dst: IpAddr) -> Entry {
         Entry {
             proto,
             src: (src, 0),
@@ -70,7 +70,7 @@ impl Entry {
 
     /// An entry for a protocol with ports: UDP 17, UDP-Lite 136, GRE 47 (keys), TCP 6, SCTP 132.
     pub fn ports(proto: u8, src: (IpAddr, u16), dst: (IpAddr, u16)) -> Entry {
-        Entry { src, dst, ..Entry::generic(proto, src.0, dst.0) }
+        Entry { src, dst, ..Entry::without_ports(proto, src.0, dst.0) }
     }
 
     /// A TCP entry in a state: `enum tcp_conntrack`, 1 SYN_SENT to 9 SYN_SENT2. Its status bits match the state.
@@ -97,7 +97,7 @@ impl Entry {
     /// An entry for an echo request with this id: ICMP or ICMPv6, depending on the addresses.
     pub fn ping(src: IpAddr, dst: IpAddr, id: u16) -> Entry {
         let (proto, icmp) = if src.is_ipv4() { (1, ([8, 0], [0, 0])) } else { (58, ([128, 0], [129, 0])) };
-        Entry { icmp: Some(icmp), src: (src, id), ..Entry::generic(proto, src, dst) }
+        Entry { icmp: Some(icmp), src: (src, id), ..Entry::without_ports(proto, src, dst) }
     }
 
     /// Sets these status bits in addition to CONFIRMED.
@@ -113,7 +113,7 @@ impl Entry {
     }
 
     /// Changes the destination address.
-    pub fn to(mut self, dst: IpAddr) -> Entry {
+    pub fn with_destination(mut self, dst: IpAddr) -> Entry {
         self.dst.0 = dst;
         self
     }
@@ -163,8 +163,8 @@ impl Entry {
     }
 
     fn request(&self) -> Vec<u8> {
-        let mut request = Request::one_with(CT_NEW, CREATE);
-        request.body(&[if self.src.0.is_ipv4() { 2 } else { 10 }, 0, 0, 0]);
+        let mut request = Request::for_one_with_flags(CT_NEW, CREATE);
+        request.append(&[if self.src.0.is_ipv4() { 2 } else { 10 }, 0, 0, 0]);
         self.put_tuples(&mut request);
         request.attr(3, &self.status.to_be_bytes()).attr(7, &self.timeout_s.to_be_bytes());
         if let Some(state) = self.state {
@@ -204,8 +204,8 @@ impl Entry {
 
     // Identifies the entry by its original direction only.
     fn removal(&self) -> Vec<u8> {
-        let mut request = Request::one_with(CT_DELETE, 0);
-        request.body(&[if self.src.0.is_ipv4() { 2 } else { 10 }, 0, 0, 0]);
+        let mut request = Request::for_one_with_flags(CT_DELETE, 0);
+        request.append(&[if self.src.0.is_ipv4() { 2 } else { 10 }, 0, 0, 0]);
         let asks = self.icmp.map_or([0; 2], |(asks, _)| asks);
         put_tuple(&mut request, 1, self.proto, [self.src, self.dst], asks);
         if self.zone != 0 {
@@ -287,10 +287,10 @@ pub fn remove(entries: impl IntoIterator<Item = Entry>) -> usize {
 fn ask_for_each(entries: impl IntoIterator<Item = Entry>, request: fn(&Entry) -> Vec<u8>) -> usize {
     let socket = NetlinkSocket::open(NETLINK_NETFILTER).expect("nfnetlink is there");
     socket.make_room(1 << 20);
-    let (mut made, mut again) = ask_once(&socket, entries.into_iter(), request);
+    let (mut made, mut again) = insert_batch(&socket, entries.into_iter(), request);
     // Another test may have shrunk the hash table temporarily, so that its chains are too long.
     crate::wait_until("room in the hash table for every entry", || {
-        let (more, left) = ask_once(&socket, std::mem::take(&mut again).into_iter(), request);
+        let (more, left) = insert_batch(&socket, std::mem::take(&mut again).into_iter(), request);
         made += more;
         again = left;
         again.is_empty()
@@ -300,7 +300,7 @@ fn ask_for_each(entries: impl IntoIterator<Item = Entry>, request: fn(&Entry) ->
 
 /// The number of entries that the kernel accepted, and the entries that did not fit into the hash table.
 #[track_caller]
-fn ask_once(
+fn insert_batch(
     socket: &NetlinkSocket,
     mut entries: impl Iterator<Item = Entry>,
     request: fn(&Entry) -> Vec<u8>,
@@ -335,16 +335,16 @@ fn ask_once(
 /// `count` distinct entries of every kind, the same in every run: TCP in all its states, UDP, ICMP, SCTP, UDP-Lite,
 /// GRE, a protocol without ports; IPv4 and, one in seven, IPv6; a quarter with destination NAT, a fifth with source
 /// NAT, some with both; marks and zones. There are few clients, with unequal numbers of entries.
-pub fn mixed(count: u32) -> impl Iterator<Item = Entry> {
-    (0..count).map(one_of_a_mix)
+pub fn mixed_entries(count: u32) -> impl Iterator<Item = Entry> {
+    (0..count).map(mixed_entry)
 }
 
-/// The original destination of entries with destination NAT in [`mixed`].
+/// The original destination of entries with destination NAT in [`mixed_entries`].
 pub const PUBLISHED: Ipv4Addr = Ipv4Addr::new(192, 168, 0, 30);
 /// The source address after source NAT.
 pub const OUTSIDE: Ipv4Addr = Ipv4Addr::new(203, 0, 113, 1);
 
-fn one_of_a_mix(n: u32) -> Entry {
+fn mixed_entry(n: u32) -> Entry {
     // A multiplicative hash, which looks random and is not correlated with the divisors below.
     let r = n.wrapping_mul(0x9e37_79b1) >> 7;
     let client = if r % 5 == 0 { r % 3 } else { r % 97 };
@@ -359,7 +359,7 @@ fn one_of_a_mix(n: u32) -> Entry {
         16 => Entry::ping(src, dst, sport).status((r & 1) << 1),
         17 => Entry::sctp((src, sport), (dst, 3868), (1 + r % 8) as u8).status(2),
         18 => Entry::ports(if n % 40 == 18 { 136 } else { 47 }, (src, sport), (dst, dport)),
-        _ => Entry::generic([50, 89, 253][(r % 3) as usize], spread(v6, n), dst),
+        _ => Entry::without_ports([50, 89, 253][(r % 3) as usize], spread_address(v6, n), dst),
     };
     let entry = with_nat(entry, n, v6).timeout_s(3_000 + r % 600);
     let entry = if r % 11 == 0 { entry.mark(1 + r % 5) } else { entry };
@@ -375,7 +375,7 @@ fn ends(v6: bool, client: u32, server: u32) -> (IpAddr, IpAddr) {
 }
 
 // For protocols without ports, only the addresses distinguish entries.
-fn spread(v6: bool, n: u32) -> IpAddr {
+fn spread_address(v6: bool, n: u32) -> IpAddr {
     let [_, b, c, d] = n.to_be_bytes();
     if v6 {
         return Ipv6Addr::new(0x2001, 0xdb8, 3, 0, 0, 0, u16::from(b), u16::from_be_bytes([c, d])).into();
@@ -404,13 +404,13 @@ impl Lab {
     pub fn track(&self, entries: impl IntoIterator<Item = Entry>) -> usize {
         self.shares_conntrack();
         let entries: Vec<Entry> = entries.into_iter().collect();
-        self.inside(|| insert(entries))
+        self.run_inside(|| insert(entries))
     }
 
     /// Changes a conntrack setting in the lab's namespace: `nf_conntrack_acct`, `nf_conntrack_timestamp` …
     pub fn set_conntrack(&self, setting: &str, value: &str) {
         let path = format!("/proc/sys/net/netfilter/{setting}");
-        self.inside(|| std::fs::write(&path, value)).unwrap_or_else(|e| panic!("cannot write {path}: {e}"));
+        self.run_inside(|| std::fs::write(&path, value)).unwrap_or_else(|e| panic!("cannot write {path}: {e}"));
     }
 
     /// Reserves room for labels in new entries, by adding a rule that tests labels. Needs nft(8).
@@ -441,7 +441,7 @@ impl Lab {
     /// 127.0.0.0/8, starting at 127.1.0.0 + `first`.
     pub fn new_udp_flows(&self, first: u32, count: u32) {
         self.shares_conntrack();
-        self.inside(|| {
+        self.run_inside(|| {
             // The receiving socket exists but is never read, so that no ICMP error comes back.
             let there = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).expect("a free port");
             let here = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
@@ -456,7 +456,7 @@ impl Lab {
     /// Number of entries in the lab's table, including expired ones.
     pub fn conntrack_count(&self) -> u64 {
         let path = "/proc/sys/net/netfilter/nf_conntrack_count";
-        let text = self.inside(|| std::fs::read_to_string(path)).expect("connection tracking is there");
+        let text = self.run_inside(|| std::fs::read_to_string(path)).expect("connection tracking is there");
         text.trim().parse().expect("a number")
     }
 }
@@ -469,7 +469,7 @@ mod tests {
     fn root_a_mix_goes_in_whole() {
         crate::require_root!();
         let lab = Lab::new("mix");
-        assert_eq!(lab.track(mixed(2_000)), 2_000);
+        assert_eq!(lab.track(mixed_entries(2_000)), 2_000);
         assert_eq!(lab.conntrack_count(), 2_000);
     }
 

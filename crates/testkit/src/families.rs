@@ -35,14 +35,14 @@ impl Lab {
         let any6 = SocketAddr::from((Ipv6Addr::UNSPECIFIED, 0));
         for (protocol, at) in [(1, any4), (58, any6), (255, any4)] {
             let family = if at.is_ipv4() { socket::AF_INET } else { socket::AF_INET6 };
-            let raw = self.opened(family, socket::SOCK_RAW, protocol);
+            let raw = self.open_socket(family, socket::SOCK_RAW, protocol);
             socket::bind(&raw, &at).expect("the wildcard is there");
-            self.hold(raw);
+            self.keep_open(raw);
         }
-        let ospf = self.opened(socket::AF_INET, socket::SOCK_RAW, 89);
+        let ospf = self.open_socket(socket::AF_INET, socket::SOCK_RAW, 89);
         socket::bind(&ospf, &([127, 0, 0, 1], 0).into()).expect("loopback is there");
         socket::connect(&ospf, &([127, 0, 0, 2], 0).into()).expect("raw sockets connect at once");
-        self.hold(ospf);
+        self.keep_open(ospf);
     }
 
     /// A UDP-Lite socket of each family. False if the kernel does not support it.
@@ -53,9 +53,9 @@ impl Lab {
         ];
         for (family, at) in sockets {
             let open = || socket::open(family, socket::SOCK_DGRAM, socket::IPPROTO_UDPLITE);
-            let Ok(lite) = self.inside(open) else { return false };
+            let Ok(lite) = self.run_inside(open) else { return false };
             socket::bind(&lite, &at).expect("the port is free");
-            self.hold(lite);
+            self.keep_open(lite);
         }
         true
     }
@@ -63,8 +63,8 @@ impl Lab {
     /// Packet sockets: one for everything, one for IPv4 on lo without link headers, one with a TPACKET_V3 ring in a
     /// fanout group and promiscuous, one with a TPACKET_V2 ring for sending, one with a filter of four instructions.
     pub fn packet_sockets(&self) {
-        self.hold(self.packet(socket::SOCK_RAW, ETH_P_ALL, 0));
-        self.hold(self.packet(socket::SOCK_DGRAM, ETH_P_IP, LO));
+        self.keep_open(self.packet(socket::SOCK_RAW, ETH_P_ALL, 0));
+        self.keep_open(self.packet(socket::SOCK_DGRAM, ETH_P_IP, LO));
         let ring = self.packet(socket::SOCK_RAW, 0, 0);
         set_words(&ring, PACKET_VERSION, &[2]);
         // tpacket_req3: block size, blocks, frame size, frames, retire_tmo, private size, features.
@@ -74,15 +74,15 @@ impl Lab {
         set_words(&ring, PACKET_AUXDATA, &[1]);
         let promiscuous = [&LO.to_ne_bytes()[..], &PACKET_MR_PROMISC.to_ne_bytes(), &[0; 10]].concat();
         socket::set_bytes(&ring, SOL_PACKET, PACKET_ADD_MEMBERSHIP, &promiscuous).expect("lo takes members");
-        self.hold(ring);
+        self.keep_open(ring);
         let sender = self.packet(socket::SOCK_RAW, 0, 0);
         set_words(&sender, PACKET_VERSION, &[1]);
         set_words(&sender, PACKET_TX_RING, &[4096, 2, 2048, 4]);
-        self.hold(sender);
+        self.keep_open(sender);
         let filtered = self.packet(socket::SOCK_RAW, ETH_P_LLDP, 0);
         attach_filter(&filtered, &[(0x28, 0, 0, 12), (0x15, 0, 1, 0x800), (6, 0, 0, 65535), (6, 0, 0, 0)])
             .expect("the program is sound");
-        self.hold(filtered);
+        self.keep_open(filtered);
     }
 
     /// Netlink sockets: one that listens to the groups 1, 5 and 33 of rtnetlink, one of nfnetlink, and a connected one
@@ -90,41 +90,41 @@ impl Lab {
     pub fn netlink_sockets(&self) {
         const SOL_NETLINK: i32 = 270;
         const NETLINK_ADD_MEMBERSHIP: i32 = 1;
-        let route = self.opened(socket::AF_NETLINK, socket::SOCK_RAW, 0);
+        let route = self.open_socket(socket::AF_NETLINK, socket::SOCK_RAW, 0);
         socket::bind_bytes(&route, &netlink_address(0, 0x11)).expect("groups are free to join");
         socket::set_bytes(&route, SOL_NETLINK, NETLINK_ADD_MEMBERSHIP, &33u32.to_ne_bytes())
             .expect("there is a group 33");
-        let filter = self.opened(socket::AF_NETLINK, socket::SOCK_RAW, 12);
+        let filter = self.open_socket(socket::AF_NETLINK, socket::SOCK_RAW, 12);
         socket::bind_bytes(&filter, &netlink_address(0, 0)).expect("an address is free");
-        let events = self.opened(socket::AF_NETLINK, socket::SOCK_RAW, 15);
+        let events = self.open_socket(socket::AF_NETLINK, socket::SOCK_RAW, 15);
         socket::bind_bytes(&events, &netlink_address(0, 1)).expect("groups are free to join");
         socket::connect_bytes(&events, &netlink_address(0, 2)).expect("netlink connects at once");
-        [route, filter, events].into_iter().for_each(|fd| self.hold(fd));
+        [route, filter, events].into_iter().for_each(|fd| self.keep_open(fd));
     }
 
     /// An MPTCP listener with one connection over 127.0.0.1; all three sockets stay open. False if the kernel does not
     /// support it.
     pub fn mptcp_connection(&self) -> bool {
         let open = || socket::open(socket::AF_INET, socket::SOCK_STREAM, IPPROTO_MPTCP);
-        let (Ok(listener), Ok(client)) = (self.inside(open), self.inside(open)) else { return false };
+        let (Ok(listener), Ok(client)) = (self.run_inside(open), self.run_inside(open)) else { return false };
         socket::bind(&listener, &(Ipv4Addr::LOCALHOST, 0).into()).expect("a port is free");
         socket::listen(&listener, 5).expect("a bound socket can listen");
         let listener = TcpListener::from(OwnedFd::from(listener));
         let at = listener.local_addr().expect("a listener has an address");
         socket::connect(&client, &at).expect("a listener is there");
-        self.hold(listener.accept().expect("somebody connects").0);
-        self.hold(listener);
-        self.hold(client);
+        self.keep_open(listener.accept().expect("somebody connects").0);
+        self.keep_open(listener);
+        self.keep_open(client);
         true
     }
 
-    fn opened(&self, family: i32, kind: i32, protocol: i32) -> Fd {
+    fn open_socket(&self, family: i32, kind: i32, protocol: i32) -> Fd {
         let open = || socket::open(family, kind, protocol);
-        self.inside(open).unwrap_or_else(|e| panic!("no socket of family {family}, protocol {protocol}: {e}"))
+        self.run_inside(open).unwrap_or_else(|e| panic!("no socket of family {family}, protocol {protocol}: {e}"))
     }
 
     fn packet(&self, kind: i32, ethertype: u16, ifindex: u32) -> Fd {
-        let packet = self.opened(socket::AF_PACKET, kind, 0);
+        let packet = self.open_socket(socket::AF_PACKET, kind, 0);
         if ethertype != 0 {
             bind_packet(&packet, ethertype, ifindex);
         }

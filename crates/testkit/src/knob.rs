@@ -1,7 +1,7 @@
 //! Machine-wide settings.
 
 use crate::lock::{MachineLock, shared_dir};
-use crate::tables::Alone;
+use crate::tables::ExclusiveUse;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +17,7 @@ pub struct HostKnob {
     more: Vec<(PathBuf, PathBuf)>,
     // These are the last fields, so that they are released after the value is restored.
     _lock: MachineLock,
-    _alone: Option<Alone>,
+    _alone: Option<ExclusiveUse>,
 }
 
 impl HostKnob {
@@ -31,7 +31,7 @@ impl HostKnob {
 
     fn set_in(store: &Path, path: PathBuf, value: &str) -> HostKnob {
         // The order is the same everywhere: first the table, then the setting.
-        let alone = path.to_string_lossy().contains("nf_conntrack").then(Alone::take);
+        let alone = path.to_string_lossy().contains("nf_conntrack").then(ExclusiveUse::take);
         let lock = MachineLock::take("knob");
         fs::create_dir_all(store).unwrap_or_else(|e| panic!("cannot make {}: {e}", store.display()));
         restore_all(store);

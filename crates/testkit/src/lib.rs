@@ -36,10 +36,10 @@ pub use knob::HostKnob;
 pub use socket_filter::{attach_filter, try_filter};
 pub use sys::allocator;
 pub use traffic::{Listener, Pair};
-pub use wait::{told_if_late, until_equal, wait_until};
+pub use wait::{report_if_late, until_equal, wait_until};
 
 /// Prints a line that the test harness does not capture, unlike `eprintln`.
-pub fn loud(line: &str) {
+pub fn print_loud(line: &str) {
     use std::io::Write;
     // A single write, so that lines of two tests do not mix. A closed stderr is ignored.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());

@@ -34,12 +34,12 @@ const NETSTAT: &[(&str, &[char])] = &[
 /// Text of `ss` with running times as `*` and without blanks at line ends, because the masked cells and their padding
 /// vary in width.
 pub fn ss(text: &str) -> String {
-    trailing_blanks(&between(text, SS))
+    trailing_blanks(&mask_between(text, SS))
 }
 
 /// Text of `netstat` with running times as `*` and without blanks at line ends.
 pub fn netstat(text: &str) -> String {
-    trailing_blanks(&between(text, NETSTAT))
+    trailing_blanks(&mask_between(text, NETSTAT))
 }
 
 /// Marks in the output of `conntrack`, except for the timeout of a text line.
@@ -56,7 +56,7 @@ const CONNTRACK: &[(&str, &[char])] = &[
 
 /// Text, XML or commands of `conntrack` with timeouts, reference counts, ages and the tool's version as `*`.
 pub fn conntrack(text: &str) -> String {
-    by_line(text, |line| between(&without_timeout(line), CONNTRACK))
+    by_line(text, |line| mask_between(&without_timeout(line), CONNTRACK))
 }
 
 /// Masks each line separately, because a mark missing from a line would otherwise match in a later one.
@@ -66,7 +66,7 @@ fn by_line(text: &str, masked: impl Fn(&str) -> String) -> String {
 
 /// Like [`conntrack`], with entry ids also as `*`: for two tables created alike.
 pub fn conntrack_twins(text: &str) -> String {
-    by_line(&conntrack(text), |line| between(line, &[(" use=* id=", &[' ']), ("<id>", &['<'])]))
+    by_line(&conntrack(text), |line| mask_between(line, &[(" use=* id=", &[' ']), ("<id>", &['<'])]))
 }
 
 /// A text line with `*` for the number after `tcp      6 `, or for an expectation before `proto=`.
@@ -95,7 +95,7 @@ fn without_timeout(line: &str) -> String {
 pub fn json(text: &str, keys: &[&str]) -> String {
     keys.iter().fold(text.to_owned(), |text, key| {
         let mark = format!("\"{key}\":");
-        between(&text, &[(mark.as_str(), &[',', '}', ']', '\n'])])
+        mask_between(&text, &[(mark.as_str(), &[',', '}', ']', '\n'])])
     })
 }
 
@@ -120,7 +120,7 @@ pub fn sorted_below(text: &str, head: usize) -> String {
 }
 
 /// Replaces the text after each mark, up to one of its ends, by `*`.
-fn between(text: &str, marks: &[(&str, &[char])]) -> String {
+fn mask_between(text: &str, marks: &[(&str, &[char])]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     loop {

@@ -1,8 +1,8 @@
 //! Network namespaces that live as long as a test.
 
 use crate::lock::MachineLock;
-use crate::tables::Together;
-use crate::wait::wait_or_tell;
+use crate::tables::SharedUse;
+use crate::wait::wait_or_panic;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -10,7 +10,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 use sys::netns::NetNs;
 
-pub use sys::netns::Inside;
+pub use sys::netns::NetnsGuard;
 
 /// The folder of ip(8)'s named namespaces.
 const RUN_NETNS: &str = "/run/netns";
@@ -26,16 +26,16 @@ const PREFIX: &str = "nw-";
 pub struct Lab {
     name: String,
     dir: PathBuf,
-    pub(crate) held: Mutex<Held>,
+    pub(crate) held: Mutex<HeldResources>,
 }
 
 /// Resources that a lab keeps open.
 #[derive(Debug, Default)]
-pub(crate) struct Held {
+pub(crate) struct HeldResources {
     pub(crate) sockets: Vec<OwnedFd>,
     pub(crate) children: Vec<Child>,
     /// Held while conntrack entries are created here.
-    pub(crate) tracking: Option<Together>,
+    pub(crate) tracking: Option<SharedUse>,
 }
 
 /// Log groups from this number on are for tests that bind them in every namespace of the machine, so that other tests
@@ -112,13 +112,13 @@ impl Lab {
     ///
     /// # Panics
     /// If the kernel refuses.
-    pub fn enter(&self) -> Inside {
+    pub fn enter(&self) -> NetnsGuard {
         let lab = NetNs::open_path(&self.path()).unwrap_or_else(|e| panic!("the lab is gone: {e}"));
         lab.enter().unwrap_or_else(|e| panic!("cannot enter the lab {}: {e}", self.name))
     }
 
     /// Runs `work` inside, in a separate thread.
-    pub fn inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
+    pub fn run_inside<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let run = || {
             let _inside = self.enter();
             work()
@@ -135,7 +135,7 @@ impl Lab {
         let mut command = Command::new(program);
         command.args(args).env("LC_ALL", "C").stdin(Stdio::null()).stdout(Stdio::null());
         // Started from inside instead of through `ip netns exec`, so that the pid is the program's from the start.
-        let child = self.inside(|| command.spawn());
+        let child = self.run_inside(|| command.spawn());
         let child = child.unwrap_or_else(|e| panic!("cannot run {program}: {e}"));
         let pid = child.id();
         self.held.lock().expect("no holder panicked").children.push(child);
@@ -159,7 +159,7 @@ impl Lab {
             let files = self.output("cat", &["/proc/net/netfilter/nfnetlink_log", "/proc/net/netlink"]);
             format!("\n{files}{}", self.output("nft", &["list", "ruleset"]))
         };
-        wait_or_tell(what, told, holds);
+        wait_or_panic(what, told, holds);
     }
 
     /// Number of TCP sockets inside as counted by ss(8), including listeners and minisockets.
@@ -171,7 +171,7 @@ impl Lab {
     /// machine's table.
     pub fn shares_conntrack(&self) {
         let mut held = self.held.lock().expect("no holder panicked");
-        held.tracking.get_or_insert_with(Together::share);
+        held.tracking.get_or_insert_with(SharedUse::share);
     }
 
     /// Closes every socket and child now; the namespace stays.
@@ -200,7 +200,7 @@ fn remove_leftovers() {
     for place in [Path::new(RUN_NETNS), temp.as_path()] {
         for found in std::fs::read_dir(place).into_iter().flatten().flatten() {
             let name = found.file_name().to_string_lossy().into_owned();
-            if maker(&name).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
+            if maker_pid(&name).is_some_and(|pid| !Path::new("/proc").join(pid.to_string()).exists()) {
                 kill_inside(&name);
                 remove(&name);
             }
@@ -217,7 +217,7 @@ fn kill_inside(name: &str) {
 }
 
 /// The pid in `nw-NAME-PID-N`, or in the name of an additional object of the lab's test: `nw-NAME-PID-N-MORE`.
-fn maker(name: &str) -> Option<u32> {
+fn maker_pid(name: &str) -> Option<u32> {
     let parts: Vec<&str> = name.strip_prefix(PREFIX)?.split('-').collect();
     let numbers = |two: &[&str]| Some((two.first()?.parse().ok()?, two.get(1)?.parse::<u32>().ok()?));
     parts.windows(2).rev().find_map(numbers).map(|(pid, _)| pid)
@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn the_maker_of_a_name() {
-        assert_eq!(maker("nw-listeners-123-0"), Some(123));
-        assert_eq!(maker("nw-two-words-123-7"), Some(123));
-        assert_eq!(maker("nw-stays-123-7-new"), Some(123));
-        assert_eq!(maker("nw-mine"), None);
-        assert_eq!(maker("other-123-0"), None);
+        assert_eq!(maker_pid("nw-listeners-123-0"), Some(123));
+        assert_eq!(maker_pid("nw-two-words-123-7"), Some(123));
+        assert_eq!(maker_pid("nw-stays-123-7-new"), Some(123));
+        assert_eq!(maker_pid("nw-mine"), None);
+        assert_eq!(maker_pid("other-123-0"), None);
     }
 
     #[test]
@@ -258,7 +258,7 @@ mod tests {
         let outside = std::fs::read_link("/proc/thread-self/ns/net").unwrap();
         let lab = Lab::new("own");
         let path = lab.path();
-        let inside = lab.inside(|| std::fs::read_link("/proc/thread-self/ns/net").unwrap());
+        let inside = lab.run_inside(|| std::fs::read_link("/proc/thread-self/ns/net").unwrap());
         assert_ne!(inside, outside);
         {
             let _guard = lab.enter();
@@ -307,7 +307,7 @@ mod tests {
         let pid = lab.spawn("sleep", &["1000"]);
         let proc = PathBuf::from(format!("/proc/{pid}"));
         let theirs = || std::fs::read_link(proc.join("ns/net")).ok();
-        let inside = lab.inside(|| std::fs::read_link("/proc/thread-self/ns/net").unwrap());
+        let inside = lab.run_inside(|| std::fs::read_link("/proc/thread-self/ns/net").unwrap());
         assert_eq!(theirs(), Some(inside));
         drop(lab);
         assert!(!proc.exists());

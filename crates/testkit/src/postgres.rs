@@ -36,7 +36,7 @@ impl Server {
     /// Starts a server; returns `None` and prints a message if PostgreSQL or an unprivileged user is missing.
     pub fn start(purpose: &str) -> Option<Server> {
         let skipped = |why: &str| {
-            crate::loud(&format!("skipped: a test of {purpose} needs PostgreSQL: {why}"));
+            crate::print_loud(&format!("skipped: a test of {purpose} needs PostgreSQL: {why}"));
             None
         };
         let Some(bin) = programs() else { return skipped("no initdb in /usr/lib/postgresql or target/tools") };
@@ -71,7 +71,7 @@ impl Server {
         let mut command = if sys::caps::euid() == 0 {
             let mut setpriv = Command::new("setpriv");
             setpriv.args(["--reuid", NOBODY, "--regid", NOBODY, "--clear-groups", "--pdeathsig", "KILL"]);
-            if let Some(root) = self.unpacked() {
+            if let Some(root) = self.unpacked_folder() {
                 // A package below a home that only root can enter is mounted at /mnt, for this process only.
                 let script = "mount --make-rprivate / && mount --bind \"$1\" /mnt && shift && exec \"$@\"";
                 let mut unshare = Command::new("unshare");
@@ -85,7 +85,7 @@ impl Server {
             }
         } else {
             let mut command = Command::new(path);
-            if let Some(root) = self.unpacked() {
+            if let Some(root) = self.unpacked_folder() {
                 command.env("LD_LIBRARY_PATH", libraries(&root).replace("/mnt", &root.to_string_lossy()));
             }
             command
@@ -95,7 +95,7 @@ impl Server {
     }
 
     /// The folder that the package was unpacked to, if it is not installed.
-    fn unpacked(&self) -> Option<PathBuf> {
+    fn unpacked_folder(&self) -> Option<PathBuf> {
         (!self.bin.starts_with("/usr")).then(|| self.bin.ancestors().nth(5).unwrap().to_owned())
     }
 

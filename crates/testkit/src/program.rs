@@ -10,8 +10,8 @@ use std::sync::OnceLock;
 /// # Panics
 /// If it does not build.
 pub fn netwren() -> &'static Path {
-    static FOUND: OnceLock<PathBuf> = OnceLock::new();
-    FOUND.get_or_init(|| std::env::var_os("NETWREN_BIN").map_or_else(build, PathBuf::from))
+    static BINARY_PATH: OnceLock<PathBuf> = OnceLock::new();
+    BINARY_PATH.get_or_init(|| std::env::var_os("NETWREN_BIN").map_or_else(build, PathBuf::from))
 }
 
 /// The repository's root.

@@ -7,7 +7,7 @@ use sys::caps::Cap;
 const NEEDED: u64 = 1 << 12 | 1 << 21;
 
 /// True if this process has the capabilities that namespaces need.
-pub fn have() -> bool {
+pub fn is_privileged() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let caps = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     let caps = caps.and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok()).unwrap_or(0);
@@ -15,8 +15,8 @@ pub fn have() -> bool {
 }
 
 /// The reason why tests that need privileges cannot run here.
-fn lack() -> Option<&'static str> {
-    if !have() {
+fn missing_privilege() -> Option<&'static str> {
+    if !is_privileged() {
         return Some("needs CAP_NET_ADMIN and CAP_SYS_ADMIN (run it as root)");
     }
     (!has_mounted_root()).then_some(PLAIN_CHROOT)
@@ -28,7 +28,7 @@ fn lack() -> Option<&'static str> {
 /// Without privileges under `NETWREN_REQUIRE_ROOT=1`, so that no run in CI skips tests unnoticed.
 #[track_caller]
 pub fn require() -> bool {
-    let Some(lack) = lack() else {
+    let Some(lack) = missing_privilege() else {
         crate::watchdog::watch();
         return true;
     };
@@ -37,7 +37,7 @@ pub fn require() -> bool {
         std::env::var_os("NETWREN_REQUIRE_ROOT").is_none_or(|v| v != "1"),
         "NETWREN_REQUIRE_ROOT=1, but {place} {lack}"
     );
-    crate::loud(&format!("skipped: {place} {lack}"));
+    crate::print_loud(&format!("skipped: {place} {lack}"));
     false
 }
 
@@ -71,9 +71,9 @@ pub(crate) fn mounts_root(mountinfo: &[u8]) -> bool {
 
 /// True if this is root with all of [`Cap::ALL`]. Otherwise prints to stderr that `what` is skipped; with
 /// NETWREN_REQUIRE_ROOT=1 it panics instead, so that a missing privilege cannot look like a success. For tests
-/// that need more than [`have`] checks.
+/// that need more than [`is_privileged`] checks.
 pub fn root_or_skip(what: &str) -> bool {
-    let is_root = sys::caps::effective().is_ok_and(|set| Cap::ALL.iter().all(|cap| set.has(*cap)));
+    let is_root = sys::caps::effective().is_ok_and(|set| Cap::ALL.iter().all(|cap| set.contains(*cap)));
     let lack = match is_root {
         false => "needs root",
         true if has_mounted_root() => return true,
@@ -82,6 +82,6 @@ pub fn root_or_skip(what: &str) -> bool {
     if std::env::var_os("NETWREN_REQUIRE_ROOT").is_some_and(|value| value == "1") {
         panic!("{what} {lack}, and NETWREN_REQUIRE_ROOT=1 forbids skipping");
     }
-    crate::loud(&format!("skipped: {what} {lack}"));
+    crate::print_loud(&format!("skipped: {what} {lack}"));
     false
 }

@@ -40,7 +40,7 @@ impl Routed {
         }
         for knob in ["net/ipv4/ip_forward", "net/ipv6/conf/all/forwarding"] {
             router
-                .inside(|| std::fs::write(format!("/proc/sys/{knob}"), "1"))
+                .run_inside(|| std::fs::write(format!("/proc/sys/{knob}"), "1"))
                 .expect("root may make its own namespace forward");
         }
         Routed { client, router, server }

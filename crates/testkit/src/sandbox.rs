@@ -85,23 +85,24 @@ pub fn drop_caps(dropped: &[Cap]) -> Result<(), SysError> {
 
 /// Permanently makes `socket(family, …)` fail with `errno` on the calling thread.
 pub fn refuse_socket(family: i32, errno: Errno) -> Result<(), SysError> {
-    install(&Filter::refusing(family, None, errno)).map_err(|errno| SysError::new("seccomp", "socket filter", errno))
+    install(&Filter::refuse_family(family, None, errno))
+        .map_err(|errno| SysError::new("seccomp", "socket filter", errno))
 }
 
 /// Gives the calling thread a mount namespace of its own, so that its changes affect no other process. Needs
 /// CAP_SYS_ADMIN.
-pub fn own_mounts() -> Result<(), SysError> {
-    own_mounts_raw().map_err(|errno| SysError::new("unshare", "mount namespace", errno))
+pub fn make_mount_namespace() -> Result<(), SysError> {
+    unshare_mounts().map_err(|errno| SysError::new("unshare", "mount namespace", errno))
 }
 
-/// Mounts `with` over `place`; call [`own_mounts`] first.
+/// Mounts `with` over `place`; call [`make_mount_namespace`] first.
 pub fn bind_mount(with: &Path, place: &Path) -> Result<(), SysError> {
     let failed = |errno| SysError::on_bytes("mount", place.as_os_str().as_bytes(), errno);
     let (with, place) = (c_path(with)?, c_path(place)?);
     mount(Some(&with), &place, None, libc::MS_BIND | libc::MS_REC, None).map_err(failed)
 }
 
-/// Mounts an empty file system of `bytes` bytes at `place`; call [`own_mounts`] first.
+/// Mounts an empty file system of `bytes` bytes at `place`; call [`make_mount_namespace`] first.
 pub fn small_tmpfs(place: &Path, bytes: u64) -> Result<(), SysError> {
     let name = place.as_os_str().as_bytes();
     let failed = |errno| SysError::on_bytes("mount", name, errno);
@@ -115,7 +116,7 @@ pub fn raise_open_files(wanted: u64) -> Result<u64, SysError> {
     let failed = |errno| SysError::new("setrlimit", "limit of open files", errno);
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is a live rlimit64 to be filled.
-    checked(unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limit) }).map_err(failed)?;
+    check_result(unsafe { libc::getrlimit64(libc::RLIMIT_NOFILE, &raw mut limit) }).map_err(failed)?;
     if limit.rlim_cur >= wanted {
         return Ok(limit.rlim_cur);
     }
@@ -150,7 +151,9 @@ impl Step {
     fn prepare(limit: &Limit) -> Result<Step, SysError> {
         Ok(match limit {
             Limit::WithoutCaps(dropped) => Step::Caps(dropped.clone()),
-            Limit::NoSocket { family, protocol, errno } => Step::Filter(Filter::refusing(*family, *protocol, *errno)),
+            Limit::NoSocket { family, protocol, errno } => {
+                Step::Filter(Filter::refuse_family(*family, *protocol, *errno))
+            }
             Limit::NoBpf(errno) => Step::Filter(Filter::refusing_call(libc::SYS_bpf, *errno)),
             Limit::User { uid, gid } => Step::User(*uid, *gid),
             Limit::EmptyNetwork => Step::EmptyNetwork,
@@ -163,7 +166,7 @@ impl Step {
             Limit::AddressSpace(most) => Step::LimitKind(libc::RLIMIT_AS, *most),
             Limit::HangupHeard => Step::HangupHeard,
             Limit::Files(files) => {
-                Step::Files(files.iter().map(|file| out_of_the_way(file)).collect::<Result<_, _>>()?)
+                Step::Files(files.iter().map(|file| duplicate_above(file)).collect::<Result<_, _>>()?)
             }
         })
     }
@@ -177,28 +180,28 @@ impl Step {
             Step::EmptyNetwork => unshare(libc::CLONE_NEWNET),
             Step::Network(path) => enter_network(path),
             Step::HidePid(option) => {
-                own_mounts_raw()?;
+                unshare_mounts()?;
                 mount(Some(c"proc"), c"/proc", Some(c"proc"), 0, Some(option))
             }
             Step::Cover(with, place) => {
-                own_mounts_raw()?;
+                unshare_mounts()?;
                 mount(Some(with), place, None, libc::MS_BIND | libc::MS_REC, None)
             }
             Step::LimitKind(resource, most) => limit_resource(*resource, *most, *most),
-            Step::HangupHeard => hear_hangup(),
+            Step::HangupHeard => handle_hangup(),
             Step::Files(files) => files.iter().zip(3..).try_for_each(|(file, number)| {
                 // SAFETY: dup2 takes two integers; it only changes descriptors of the new process.
-                checked(unsafe { libc::dup2(file.as_raw_fd(), number) }).map(|_| ())
+                check_result(unsafe { libc::dup2(file.as_raw_fd(), number) }).map(|_| ())
             }),
         }
     }
 }
 
 /// A duplicate with a number above the first descriptors.
-fn out_of_the_way(file: &OwnedFd) -> Result<OwnedFd, SysError> {
+fn duplicate_above(file: &OwnedFd) -> Result<OwnedFd, SysError> {
     let raw = file.as_raw_fd();
     // SAFETY: fcntl with F_DUPFD_CLOEXEC takes integers.
-    let fd = checked(unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 500) })
+    let fd = check_result(unsafe { libc::fcntl(raw, libc::F_DUPFD_CLOEXEC, 500) })
         .map_err(|errno| SysError::new("fcntl", "file for a child", errno))?;
     // SAFETY: fcntl just returned this descriptor to us alone.
     Ok(unsafe { OwnedFd::from_raw_fd(fd as RawFd) })
@@ -217,11 +220,11 @@ fn c_path(path: &Path) -> Result<CString, SysError> {
 
 fn unshare(what: libc::c_int) -> Result<(), Errno> {
     // SAFETY: takes a flag word; changes namespaces, no memory.
-    checked(unsafe { libc::unshare(what) })?;
+    check_result(unsafe { libc::unshare(what) })?;
     Ok(())
 }
 
-fn own_mounts_raw() -> Result<(), Errno> {
+fn unshare_mounts() -> Result<(), Errno> {
     unshare(libc::CLONE_NEWNS)?;
     // Without this, mounts made here would propagate back to the host if / is shared (systemd).
     mount(None, c"/", None, libc::MS_REC | libc::MS_PRIVATE, None)
@@ -237,27 +240,27 @@ fn mount(
     let pointer = |text: Option<&std::ffi::CStr>| text.map_or(std::ptr::null(), std::ffi::CStr::as_ptr);
     let (from, kind, options) = (pointer(from), pointer(kind), pointer(options));
     // SAFETY: every pointer is null or a NUL-terminated string that lives through the call.
-    checked(unsafe { libc::mount(from, place.as_ptr(), kind, flags, options.cast()) })?;
+    check_result(unsafe { libc::mount(from, place.as_ptr(), kind, flags, options.cast()) })?;
     Ok(())
 }
 
 fn enter_network(path: &std::ffi::CStr) -> Result<(), Errno> {
     // SAFETY: `path` is NUL-terminated.
-    let fd = checked(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })?;
+    let fd = check_result(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })?;
     // The descriptor closes itself at exec.
     // SAFETY: setns takes a descriptor and a flag; changes a namespace, no memory.
-    checked(unsafe { libc::setns(fd as libc::c_int, libc::CLONE_NEWNET) })?;
+    check_result(unsafe { libc::setns(fd as libc::c_int, libc::CLONE_NEWNET) })?;
     Ok(())
 }
 
 fn limit_resource(resource: LimitKind, now: u64, most: u64) -> Result<(), Errno> {
     let limit = libc::rlimit64 { rlim_cur: now, rlim_max: most };
     // SAFETY: `limit` is a live rlimit64 to be read.
-    checked(unsafe { libc::setrlimit64(resource, &raw const limit) })?;
+    check_result(unsafe { libc::setrlimit64(resource, &raw const limit) })?;
     Ok(())
 }
 
-fn hear_hangup() -> Result<(), Errno> {
+fn handle_hangup() -> Result<(), Errno> {
     // SAFETY: SIG_DFL installs no handler; no code of ours runs for the signal.
     match unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) } {
         libc::SIG_ERR => Err(Errno::INVAL),
@@ -270,23 +273,23 @@ fn hear_hangup() -> Result<(), Errno> {
 fn become_user(uid: u32, gid: u32) -> Result<(), Errno> {
     let none = std::ptr::null::<libc::gid_t>();
     // SAFETY: an empty list needs no memory.
-    checked(unsafe { libc::syscall(libc::SYS_setgroups, 0, none) })?;
+    check_result(unsafe { libc::syscall(libc::SYS_setgroups, 0, none) })?;
     // SAFETY: takes three integers.
-    checked(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) })?;
+    check_result(unsafe { libc::syscall(libc::SYS_setresgid, gid, gid, gid) })?;
     // SAFETY: takes three integers. Leaving uid 0 clears the effective and permitted capabilities.
-    checked(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })?;
+    check_result(unsafe { libc::syscall(libc::SYS_setresuid, uid, uid, uid) })?;
     Ok(())
 }
 
 // Allocates nothing unless it fails.
 fn without_caps(dropped: &[Cap]) -> Result<(), Errno> {
-    rights::keep_only(CapSet(!CapSet::of(dropped).0)).map(|_| ()).map_err(|error| error.errno)
+    rights::keep_only(CapSet(!CapSet::from_caps(dropped).0)).map(|_| ()).map_err(|error| error.errno)
 }
 
 /// The result of a system call, or the error that it has left in errno.
-fn checked(result: impl Into<i64>) -> Result<i64, Errno> {
+fn check_result(result: impl Into<i64>) -> Result<i64, Errno> {
     match result.into() {
-        ..0 => Err(Errno::last()),
+        ..0 => Err(Errno::last_error()),
         result => Ok(result),
     }
 }
@@ -302,7 +305,7 @@ const LOW: u32 = if cfg!(target_endian = "little") { 0 } else { 4 };
 impl Filter {
     // Checks the call number and arguments, not the architecture: a 32-bit call would pass, but this only has to stop
     // our own binary, not an attacker.
-    fn refusing(family: i32, protocol: Option<i32>, errno: Errno) -> Filter {
+    fn refuse_family(family: i32, protocol: Option<i32>, errno: Errno) -> Filter {
         let load = |offset: u32| step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset);
         // Falls through if equal, otherwise skips `skip` steps.
         let unless = |value: u32, skip: u8| step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, skip, value);
@@ -340,11 +343,11 @@ fn step(code: u32, yes: u8, no: u8, k: u32) -> libc::sock_filter {
 
 fn install(filter: &Filter) -> Result<(), Errno> {
     // SAFETY: takes integers only. Without it a seccomp filter needs CAP_SYS_ADMIN.
-    checked(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
+    check_result(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) })?;
     let program = libc::sock_fprog { len: filter.0.len() as libc::c_ushort, filter: filter.0.as_ptr().cast_mut() };
     let mode = libc::SECCOMP_MODE_FILTER;
     // SAFETY: `program` points to `len` live steps; the kernel copies and checks them.
-    checked(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) })?;
+    check_result(unsafe { libc::prctl(libc::PR_SET_SECCOMP, mode, &raw const program) })?;
     Ok(())
 }
 
@@ -371,7 +374,7 @@ mod tests {
 
     /// Uses a real chroot into a folder whose root is not a mount point.
     #[test]
-    fn root_issue_10_a_plain_chroot_is_told() {
+    fn root_issue_10_a_plain_chroot_is_detected() {
         if !root_or_skip("a chroot") {
             return;
         }
@@ -380,7 +383,7 @@ mod tests {
         let seen = {
             let place = folder.clone();
             std::thread::spawn(move || {
-                own_mounts().unwrap();
+                make_mount_namespace().unwrap();
                 bind_mount(Path::new("/proc"), &place.join("proc")).unwrap();
                 std::os::unix::fs::chroot(&place).unwrap();
                 (Path::new("/proc/thread-self/mountinfo").exists(), has_mounted_root())
@@ -402,11 +405,11 @@ mod tests {
             output(&[Limit::WithoutCaps(vec![Cap::NetAdmin, Cap::SysPtrace])], "grep CapEff /proc/self/status");
         let set = u64::from_str_radix(caps.trim_start_matches("CapEff:").trim(), 16).unwrap();
         let set = CapSet(set);
-        assert!(!set.has(Cap::NetAdmin) && !set.has(Cap::SysPtrace) && set.has(Cap::SysAdmin), "{caps}");
+        assert!(!set.contains(Cap::NetAdmin) && !set.contains(Cap::SysPtrace) && set.contains(Cap::SysAdmin), "{caps}");
     }
 
     #[test]
-    fn root_a_child_as_nobody() {
+    fn root_a_child_as_another_user() {
         if !root_or_skip("changing the user") {
             return;
         }
@@ -440,7 +443,7 @@ mod tests {
     #[test]
     fn one_protocol_can_be_refused_alone() {
         let opened = std::thread::spawn(|| {
-            let filter = Filter::refusing(libc::AF_NETLINK, Some(libc::NETLINK_INET_DIAG), Errno::OPNOTSUPP);
+            let filter = Filter::refuse_family(libc::AF_NETLINK, Some(libc::NETLINK_INET_DIAG), Errno::OPNOTSUPP);
             install(&filter).unwrap();
             let open = |protocol| sys::NetlinkSocket::open(protocol).map_err(|error| error.errno).map(drop);
             (open(libc::NETLINK_INET_DIAG), open(libc::NETLINK_ROUTE))

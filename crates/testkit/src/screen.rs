@@ -11,7 +11,7 @@ mod width;
 pub use grid::Grid;
 pub use sys::term::TermSize;
 
-use crate::wait::wait_or_tell;
+use crate::wait::wait_or_panic;
 use std::io::{Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus};
@@ -20,7 +20,7 @@ use std::thread::JoinHandle;
 use sys::pty::Pty;
 
 /// True if terminals are available: a sandbox may lack /dev/ptmx.
-pub fn are_there() -> bool {
+pub fn are_available() -> bool {
     Pty::open(TermSize { rows: 1, columns: 1 }).is_ok()
 }
 
@@ -62,7 +62,7 @@ impl Screen {
     #[track_caller]
     pub fn wait(&self, what: &str, shows: impl Fn(&Grid) -> bool) {
         let told = || format!("\nscreen:\n{}", self.grid().text());
-        wait_or_tell(what, told, || shows(&self.grid()));
+        wait_or_panic(what, told, || shows(&self.grid()));
     }
 
     /// Types a text.
@@ -106,7 +106,7 @@ impl Screen {
     #[track_caller]
     pub fn wait_end(&mut self) -> ExitStatus {
         let mut ended = None;
-        wait_or_tell("the end of the program", String::new, || {
+        wait_or_panic("the end of the program", String::new, || {
             ended = self.child.try_wait().expect("a child can be waited for");
             ended.is_some()
         });
@@ -146,9 +146,9 @@ mod tests {
         let mut screen = Screen::start(command, 24, 80);
         screen.wait("it is there", |grid| grid.line(0) == "ready");
         screen.type_text("hello\n");
-        screen.wait("it has read", |grid| grid.has("got hello"));
+        screen.wait("it has read", |grid| grid.contains("got hello"));
         screen.resize(30, 100);
-        screen.wait("it has the new size", |grid| grid.has("30 100"));
+        screen.wait("it has the new size", |grid| grid.contains("30 100"));
         screen.signal("TERM");
         assert!(!screen.wait_end().success());
     }

@@ -16,23 +16,23 @@ thread_local! {
 /// Exclusive use of the table until drop. Must be taken before the first entry is created, because a thread that
 /// already shares the table would wait for itself.
 #[derive(Debug)]
-pub struct Alone {
+pub struct ExclusiveUse {
     lock: Option<MachineLock>,
 }
 
-impl Alone {
+impl ExclusiveUse {
     /// Waits until no other test uses the table. Returns at once if this thread already has exclusive use.
-    pub fn take() -> Alone {
+    pub fn take() -> ExclusiveUse {
         if IS_ALONE.get() {
-            return Alone { lock: None };
+            return ExclusiveUse { lock: None };
         }
         let lock = MachineLock::take(NAME);
         IS_ALONE.set(true);
-        Alone { lock: Some(lock) }
+        ExclusiveUse { lock: Some(lock) }
     }
 }
 
-impl Drop for Alone {
+impl Drop for ExclusiveUse {
     fn drop(&mut self) {
         if self.lock.is_some() {
             IS_ALONE.set(false);
@@ -42,14 +42,14 @@ impl Drop for Alone {
 
 /// Shared use of the table until drop; free if this thread has exclusive use.
 #[derive(Debug)]
-pub struct Together {
+pub struct SharedUse {
     _lock: Option<MachineLock>,
 }
 
-impl Together {
+impl SharedUse {
     /// Waits until no test has exclusive use of the table.
-    pub fn share() -> Together {
-        Together { _lock: (!IS_ALONE.get()).then(|| MachineLock::share(NAME)) }
+    pub fn share() -> SharedUse {
+        SharedUse { _lock: (!IS_ALONE.get()).then(|| MachineLock::share(NAME)) }
     }
 }
 
@@ -59,13 +59,13 @@ mod tests {
 
     #[test]
     fn who_is_alone_need_not_share() {
-        let alone = Alone::take();
-        let is_free = || Together::share()._lock.is_none();
+        let alone = ExclusiveUse::take();
+        let is_free = || SharedUse::share()._lock.is_none();
         assert!(is_free());
-        drop(Alone::take());
+        drop(ExclusiveUse::take());
         assert!(is_free(), "what was taken first ends last");
         drop(alone);
-        let [one, two] = [Together::share(), Together::share()];
+        let [one, two] = [SharedUse::share(), SharedUse::share()];
         assert!(one._lock.is_some() && two._lock.is_some());
     }
 }

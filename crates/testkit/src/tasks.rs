@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_waits_is_told() {
+    fn a_waiting_program_is_reported() {
         let mut child = Command::new("cat").arg("-").stdin(Stdio::piped()).spawn().unwrap();
         let begin = format!("process {} cat -\n  descriptor 0: pipe:", child.id());
         crate::wait_until("it waits", || {

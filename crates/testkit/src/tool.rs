@@ -12,7 +12,7 @@ pub fn find(name: &str) -> Option<PathBuf> {
 }
 
 /// True if `name` is installed. For peers that are optional everywhere (lstf).
-pub fn have(name: &str) -> bool {
+pub fn is_installed(name: &str) -> bool {
     find(name).is_some()
 }
 
@@ -22,7 +22,7 @@ pub fn have(name: &str) -> bool {
 /// If the tool is missing under `NETWREN_REQUIRE_TOOLS=1` (`./netwren.sh test` sets it after installing them).
 #[track_caller]
 pub fn require(name: &str) -> bool {
-    if have(name) {
+    if is_installed(name) {
         return true;
     }
     let place = std::panic::Location::caller();
@@ -30,7 +30,7 @@ pub fn require(name: &str) -> bool {
         std::env::var_os("NETWREN_REQUIRE_TOOLS").is_none_or(|v| v != "1"),
         "NETWREN_REQUIRE_TOOLS=1, but {name} is not installed ({place})"
     );
-    crate::loud(&format!("skipped: {place} needs {name}"));
+    crate::print_loud(&format!("skipped: {place} needs {name}"));
     false
 }
 
@@ -69,7 +69,7 @@ pub fn require_version(name: &str, wanted: Version) -> bool {
     if found != Some(wanted) {
         let dotted = |Version(a, b, c)| format!("{a}.{b}.{c}");
         let found = found.map_or_else(|| "an unknown one".to_owned(), dotted);
-        crate::loud(&format!("skipped: what equals {name} {} is not compared with {found}", dotted(wanted)));
+        crate::print_loud(&format!("skipped: what equals {name} {} is not compared with {found}", dotted(wanted)));
     }
     found == Some(wanted)
 }
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn nothing_of_that_name() {
-        assert!(!have("no-such-tool-netwren"));
+        assert!(!is_installed("no-such-tool-netwren"));
         assert_eq!(version("no-such-tool-netwren"), None);
     }
 }

@@ -32,7 +32,7 @@ pub struct Pair {
 
 impl Lab {
     /// Keeps a socket open until the lab is dropped.
-    pub(crate) fn hold(&self, socket: impl Into<OwnedFd>) {
+    pub(crate) fn keep_open(&self, socket: impl Into<OwnedFd>) {
         self.held.lock().expect("no holder panicked").sockets.push(socket.into());
     }
 
@@ -49,14 +49,15 @@ impl Lab {
     /// # Panics
     /// If the address cannot be bound.
     pub fn listen(&self, addr: SocketAddr) -> Listener {
-        let socket = self.inside(|| TcpListener::bind(addr)).unwrap_or_else(|e| panic!("cannot listen on {addr}: {e}"));
-        self.hold(socket.try_clone().expect("a listener can be cloned"));
+        let socket =
+            self.run_inside(|| TcpListener::bind(addr)).unwrap_or_else(|e| panic!("cannot listen on {addr}: {e}"));
+        self.keep_open(socket.try_clone().expect("a listener can be cloned"));
         Listener { addr: socket.local_addr().expect("a listener has an address"), socket }
     }
 
     /// Connects `n` times to `listener` at the address `to` and accepts; both ends stay open.
     pub fn connect(&self, listener: &Listener, to: IpAddr, n: usize) -> Vec<Pair> {
-        (0..n).map(|_| self.keep(connect_one(self, listener, to))).collect()
+        (0..n).map(|_| self.add_pair(connect_one(self, listener, to))).collect()
     }
 
     /// `n` IPv4 connections over 127.0.0.1, to one new listener.
@@ -134,7 +135,7 @@ impl Lab {
             let (client, mut server) = connect_one(self, &listener, Ipv4Addr::LOCALHOST.into());
             client.shutdown(Shutdown::Write).expect("an open stream can be shut down");
             assert_eq!(server.read(&mut [0]).expect("the end of the stream arrives"), 0);
-            self.keep((client, server))
+            self.add_pair((client, server))
         });
         let pairs = pairs.collect();
         self.wait_for_clients("fin-wait-2", &listener, n);
@@ -143,12 +144,12 @@ impl Lab {
 
     /// `n` connections that were not accepted: the server's ends have inode 0 and are in the listener's queue. Returns
     /// the clients and the listener's address.
-    pub fn unaccepted(&self, n: usize) -> (Vec<SocketAddr>, SocketAddr) {
+    pub fn make_unaccepted(&self, n: usize) -> (Vec<SocketAddr>, SocketAddr) {
         let listener = self.listen((Ipv4Addr::LOCALHOST, 0).into());
         let clients = (0..n).map(|_| {
-            let client = self.inside(|| TcpStream::connect(listener.addr)).expect("the queue has room");
+            let client = self.run_inside(|| TcpStream::connect(listener.addr)).expect("the queue has room");
             let addr = client.local_addr().expect("a stream has an address");
-            self.hold(client);
+            self.keep_open(client);
             addr
         });
         let clients: Vec<SocketAddr> = clients.collect();
@@ -176,9 +177,9 @@ impl Lab {
     /// # Panics
     /// If the address cannot be bound.
     pub fn udp(&self, addr: SocketAddr) -> SocketAddr {
-        let socket = self.inside(|| UdpSocket::bind(addr)).unwrap_or_else(|e| panic!("cannot bind {addr}: {e}"));
+        let socket = self.run_inside(|| UdpSocket::bind(addr)).unwrap_or_else(|e| panic!("cannot bind {addr}: {e}"));
         let addr = socket.local_addr().expect("a bound socket has an address");
-        self.hold(socket);
+        self.keep_open(socket);
         addr
     }
 
@@ -189,7 +190,7 @@ impl Lab {
     pub fn share(&self, kind: i32, addr: SocketAddr, n: usize) {
         crate::sandbox::raise_open_files(n as u64 + 4096).expect("a limit can be raised");
         let family = if addr.is_ipv4() { socket::AF_INET } else { socket::AF_INET6 };
-        self.inside(|| {
+        self.run_inside(|| {
             for _ in 0..n {
                 let one = socket::open(family, kind, 0).expect("a socket");
                 socket::set_number(&one, socket::SOL_SOCKET, socket::SO_REUSEPORT, 1).expect("any socket may share");
@@ -197,7 +198,7 @@ impl Lab {
                 if kind == socket::SOCK_STREAM {
                     socket::listen(&one, 1).expect("a bound socket listens");
                 }
-                self.hold(one);
+                self.keep_open(one);
             }
         });
     }
@@ -205,13 +206,13 @@ impl Lab {
     /// Two UDP sockets on 127.0.0.1, connected to each other.
     pub fn udp_pair(&self) -> Pair {
         let bind = || UdpSocket::bind((Ipv4Addr::LOCALHOST, 0));
-        let (client, server) = self.inside(|| (bind().expect("a free port"), bind().expect("a free port")));
+        let (client, server) = self.run_inside(|| (bind().expect("a free port"), bind().expect("a free port")));
         let addr = |socket: &UdpSocket| socket.local_addr().expect("a bound socket has an address");
         let pair = Pair { client: addr(&client), server: addr(&server) };
         client.connect(pair.server).expect("UDP connects at once");
         server.connect(pair.client).expect("UDP connects at once");
-        self.hold(client);
-        self.hold(server);
+        self.keep_open(client);
+        self.keep_open(server);
         pair
     }
 
@@ -230,28 +231,28 @@ impl Lab {
     }
 
     fn unix_connected(&self, addr: &UnixAddr, n: usize) {
-        self.inside(|| {
+        self.run_inside(|| {
             let listener = UnixListener::bind_addr(addr).expect("the name is free");
             for _ in 0..n {
-                self.hold(UnixStream::connect_addr(addr).expect("a listener is there"));
-                self.hold(listener.accept().expect("somebody connects").0);
+                self.keep_open(UnixStream::connect_addr(addr).expect("a listener is there"));
+                self.keep_open(listener.accept().expect("somebody connects").0);
             }
-            self.hold(listener);
+            self.keep_open(listener);
         });
     }
 
     /// A unix datagram socket in the lab's folder.
     pub fn unix_datagram(&self, name: &str) -> PathBuf {
         let path = self.dir().join(name);
-        self.hold(self.inside(|| UnixDatagram::bind(&path)).expect("the name is free"));
+        self.keep_open(self.run_inside(|| UnixDatagram::bind(&path)).expect("the name is free"));
         path
     }
 
     /// Two connected unix stream sockets without names.
     pub fn unix_pair(&self) {
-        let (one, other) = self.inside(UnixStream::pair).expect("a pair can be made");
-        self.hold(one);
-        self.hold(other);
+        let (one, other) = self.run_inside(UnixStream::pair).expect("a pair can be made");
+        self.keep_open(one);
+        self.keep_open(other);
     }
 
     /// A listening unix SOCK_SEQPACKET socket in the lab's folder.
@@ -261,18 +262,18 @@ impl Lab {
         let mut address = (socket::AF_UNIX as u16).to_ne_bytes().to_vec();
         address.extend_from_slice(path.as_os_str().as_encoded_bytes());
         address.push(0);
-        let listener = self.inside(|| socket::open(socket::AF_UNIX, socket::SOCK_SEQPACKET, 0));
+        let listener = self.run_inside(|| socket::open(socket::AF_UNIX, socket::SOCK_SEQPACKET, 0));
         let listener = listener.expect("the kernel has unix sockets");
         socket::bind_bytes(&listener, &address).expect("the name is free");
         socket::listen(&listener, 5).expect("a bound socket can listen");
-        self.hold(listener);
+        self.keep_open(listener);
         path
     }
 
-    fn keep(&self, (client, server): (TcpStream, TcpStream)) -> Pair {
+    fn add_pair(&self, (client, server): (TcpStream, TcpStream)) -> Pair {
         let pair = pair_of(&client, &server);
-        self.hold(client);
-        self.hold(server);
+        self.keep_open(client);
+        self.keep_open(server);
         pair
     }
 }
@@ -289,7 +290,7 @@ fn connect_one(lab: &Lab, listener: &Listener, to: IpAddr) -> (TcpStream, TcpStr
         (SocketAddr::V6(at), IpAddr::V6(to)) => at.set_ip(to),
         (at, to) => at.set_ip(to),
     }
-    let client = lab.inside(|| TcpStream::connect(at)).unwrap_or_else(|e| panic!("cannot connect to {at}: {e}"));
+    let client = lab.run_inside(|| TcpStream::connect(at)).unwrap_or_else(|e| panic!("cannot connect to {at}: {e}"));
     let (server, _) = listener.socket.accept().expect("the connection waits");
     (client, server)
 }
@@ -321,7 +322,7 @@ mod tests {
         assert_eq!(count(&lab, &["-t", "state", "fin-wait-2"]), 2);
         lab.time_wait(5);
         assert_eq!(count(&lab, &["-t", "state", "time-wait"]), 5);
-        let (clients, _) = lab.unaccepted(3);
+        let (clients, _) = lab.make_unaccepted(3);
         assert_eq!(clients.len(), 3);
         lab.syn_sent();
         assert_eq!(count(&lab, &["-t", "state", "syn-sent"]), 1);

@@ -7,21 +7,21 @@ use std::process::Command;
 
 /// A program, and the `usr` folder that contains it.
 #[derive(Debug, Clone)]
-pub struct Unpacked {
+pub struct UnpackedProgram {
     /// The file.
     pub program: PathBuf,
     usr: PathBuf,
 }
 
-impl Unpacked {
+impl UnpackedProgram {
     /// Searches like [`tool::find`], then in `target/tools`; also accepts an installed program.
-    pub fn find(name: &str) -> Option<Unpacked> {
+    pub fn find(name: &str) -> Option<UnpackedProgram> {
         let target = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
         let tools = target.unwrap_or_else(|| crate::program::workspace().join("target")).join("tools/usr");
         let unpacked = || ["bin", "sbin"].map(|dir| tools.join(dir).join(name)).into_iter().find(|file| file.is_file());
         let program = tool::find(name).or_else(unpacked)?;
         let usr = program.parent().and_then(Path::parent)?.to_owned();
-        Some(Unpacked { program, usr })
+        Some(UnpackedProgram { program, usr })
     }
 
     /// Folders called `name` in `usr/lib` and in its per-architecture folders.
@@ -47,7 +47,7 @@ impl Unpacked {
     }
 
     /// The assignments for env(1) that it needs; empty for an installed program.
-    pub fn environment(&self) -> Vec<String> {
+    pub fn environment_words(&self) -> Vec<String> {
         if self.is_installed() {
             return Vec::new();
         }
@@ -59,7 +59,7 @@ impl Unpacked {
     /// The program with that environment.
     pub fn command(&self) -> Command {
         let mut command = Command::new("env");
-        command.args(self.environment()).arg(&self.program);
+        command.args(self.environment_words()).arg(&self.program);
         command
     }
 

@@ -1,6 +1,6 @@
 //! Waits for conditions instead of fixed times.
 
-use crate::loud;
+use crate::print_loud;
 use crate::tasks::children;
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const BOUND: Duration = Duration::from_secs(60);
 
 /// Pause between checks: too short to notice, and long enough to save CPU time.
-const PAUSE: Duration = Duration::from_micros(500);
+const CHECK_INTERVAL: Duration = Duration::from_micros(500);
 
 /// Returns as soon as `holds` is true; panics with `what` after a minute.
 ///
@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_micros(500);
 /// If the condition did not hold in time.
 #[track_caller]
 pub fn wait_until(what: &str, holds: impl FnMut() -> bool) {
-    wait_or_tell(what, String::new, holds);
+    wait_or_panic(what, String::new, holds);
 }
 
 /// Like [`wait_until`]; the panic message includes the result of `told`, which describes the current state.
@@ -26,7 +26,7 @@ pub fn wait_until(what: &str, holds: impl FnMut() -> bool) {
 /// # Panics
 /// If the condition did not hold in time.
 #[track_caller]
-pub(crate) fn wait_or_tell(what: &str, told: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
+pub(crate) fn wait_or_panic(what: &str, told: impl Fn() -> String, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     let mut looks = 0_u64;
     while !holds() {
@@ -35,17 +35,17 @@ pub(crate) fn wait_or_tell(what: &str, told: impl Fn() -> String, mut holds: imp
             let (told, children) = (told(), children());
             panic!("waited {BOUND:?} in vain for: {what} ({looks} looks){told}\n{children}");
         }
-        std::thread::sleep(PAUSE);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }
 
 /// Returns the result of `run`. If it takes half of the maximum wait, prints the programs that are running then.
-pub fn told_if_late<T>(what: &str, run: impl FnOnce() -> T) -> T {
+pub fn report_if_late<T>(what: &str, run: impl FnOnce() -> T) -> T {
     let (running, ended) = channel::<()>();
     std::thread::scope(|scope| {
         scope.spawn(move || {
             if ended.recv_timeout(BOUND / 2) == Err(RecvTimeoutError::Timeout) {
-                loud(&format!("{what} has not ended after {:?}\n{}", BOUND / 2, children()));
+                print_loud(&format!("{what} has not ended after {:?}\n{}", BOUND / 2, children()));
             }
         });
         let returned = run();
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_difference_that_stays_is_told() {
+    fn a_lasting_difference_is_reported() {
         let mut rounds = 0;
         let counted = || {
             rounds += 1;

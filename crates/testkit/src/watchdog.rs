@@ -9,13 +9,13 @@ const LIMIT: &str = "NETWREN_TEST_LIMIT_S";
 
 /// Starts the watchdog for this process, once.
 pub(crate) fn watch() {
-    static WATCHED: Once = Once::new();
+    static STARTED: Once = Once::new();
     let Some(limit) = std::env::var(LIMIT).ok().and_then(|seconds| seconds.parse().ok()) else { return };
-    WATCHED.call_once(|| {
+    STARTED.call_once(|| {
         std::thread::spawn(move || {
             std::thread::sleep(Duration::from_secs(limit));
             let (threads, children) = (threads(std::process::id()), children());
-            crate::loud(&format!("after {limit} s these tests are not over ({LIMIT}):\n{threads}{children}"));
+            crate::print_loud(&format!("after {limit} s these tests are not over ({LIMIT}):\n{threads}{children}"));
             std::process::abort();
         });
     });

@@ -28,8 +28,8 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let [cpu, memory] = diagnosis(binary, rounds)?;
     let lab = Lab::new("benchprobes");
     lab.nft(&ruleset());
-    let path = lab.inside(|| path_ns(binary, rounds))?;
-    let profiler = lab.inside(|| profiler_percent(binary, rounds))?;
+    let path = lab.run_inside(|| path_ns(binary, rounds))?;
+    let profiler = lab.run_inside(|| profiler_percent(binary, rounds))?;
     let rows = [
         Row {
             what: "`netwren doctor`: CPU, with what nft takes that it runs",
@@ -66,16 +66,16 @@ fn diagnosis(binary: &Path, rounds: u32) -> Result<[Spread; 2]> {
     let lab = Lab::new("benchdoctor");
     lab.use_conntrack();
     let load = Load { rows: SOCKETS, ..Load::default() }.filled();
-    let running = lab.inside(|| Running::start(&load))?;
+    let running = lab.run_inside(|| Running::start(&load))?;
     // Long-lived entries, because expiring ones would cause work that an idle host does not have.
-    let entries = testkit::conntrack::mixed(ENTRIES).map(|entry| entry.timeout_s(3_600));
+    let entries = testkit::conntrack::mixed_entries(ENTRIES).map(|entry| entry.timeout_s(3_600));
     let made = lab.track(entries);
     println!("bench: a diagnosis among {SOCKETS} sockets and {made} entries");
     let mut all = [Vec::new(), Vec::new()];
     for _ in 0..rounds {
         let mut command = Command::new(scale()?);
         command.arg("-").arg(binary).args(["doctor", "--for", "3"]).stdout(Stdio::piped());
-        let out = lab.inside(|| command.spawn())?.wait_with_output()?;
+        let out = lab.run_inside(|| command.spawn())?.wait_with_output()?;
         let text = String::from_utf8(out.stdout)?;
         let numbers = text.split_whitespace().map(str::parse).collect::<Result<Vec<f64>, _>>()?;
         let [status, user_us, system_us, rss_kib, ..] = numbers[..] else { anyhow::bail!("the scale says {text}") };

@@ -97,16 +97,16 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     let mut all = Vec::new();
     let mut alone = Vec::new();
     for watcher in &WATCHERS {
-        if watcher.program.is_some_and(|program| !testkit::tool::have(program)) {
+        if watcher.program.is_some_and(|program| !testkit::tool::is_installed(program)) {
             writeln!(shown, "| {} | not installed | | |", watcher.label)?;
             continue;
         }
         let mut added = Vec::new();
         for round in 1..=rounds {
             println!("bench: {}, round {round}", watcher.label);
-            let before = lab.inside(|| cost_of(SENT))?;
+            let before = lab.run_inside(|| cost_of(SENT))?;
             let child = start(watcher, &lab, other.name(), binary)?;
-            let with = lab.inside(|| cost_of(SENT));
+            let with = lab.run_inside(|| cost_of(SENT));
             end(child)?;
             added.push(with? - before);
             alone.push(before);
@@ -183,7 +183,7 @@ fn start(watcher: &Watcher, lab: &Lab, other: &str, binary: &Path) -> Result<Chi
     };
     command.args(watcher.args.iter().map(|word| if *word == "OTHER" { other } else { word }));
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = lab.inside(|| command.spawn())?;
+    let child = lab.run_inside(|| command.spawn())?;
     std::thread::sleep(BEGIN);
     Ok(child)
 }
@@ -201,7 +201,7 @@ fn beginnings(lab: &Lab, binary: &Path, starts: u32) -> Result<(Spread, Spread)>
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            lab.inside(|| {
+            lab.run_inside(|| {
                 while !is_over.load(Ordering::Relaxed) && cost_of(100).is_ok() {
                     std::thread::sleep(Duration::from_millis(1));
                 }
@@ -222,7 +222,7 @@ fn attach_ms(lab: &Lab, binary: &Path) -> Result<f64> {
     let begin = Instant::now();
     let mut command = Command::new(binary);
     command.arg("drops").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
-    let child = lab.inside(|| command.spawn())?;
+    let child = lab.run_inside(|| command.spawn())?;
     while !is_attached(child.id()) && begin.elapsed() < BEGIN {
         std::thread::sleep(Duration::from_micros(200));
     }
@@ -243,7 +243,7 @@ fn report_ms(lab: &Lab, binary: &Path) -> Result<f64> {
     let mut command = Command::new(binary);
     command.args(["drops", "--watch=0.05", "-o", "json", "reason = NETFILTER_DROP"]);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = lab.inside(|| command.spawn())?;
+    let mut child = lab.run_inside(|| command.spawn())?;
     let mut lines = BufReader::new(child.stdout.take().context("its output is a pipe")?).lines();
     let is_row = |line: &str| serde_json::from_str::<Value>(line).is_ok_and(|row| row["count"].is_u64());
     while !is_row(&lines.next().context("it shows rows")??) {}

@@ -208,7 +208,7 @@ fn pair(lab: &Lab, follower: &Follower, binary: &Path, count: u64, alone_first: 
 /// The run time that the kernel reports for a program that does nothing, in nanoseconds.
 fn of_the_clock(lab: &Lab, count: u64, rounds: u32) -> Result<f64> {
     let object = std::fs::read(root::path().join("crates/bpf/objects/selftest.o"))?;
-    let spec = bpf::Spec { object: &object, programs: &["idle"], constants: &[], entries: &[] };
+    let spec = bpf::LoadSpec { object: &object, programs: &["idle"], constants: &[], entries: &[] };
     let loaded = bpf::load(&sys::Host::live(), &spec)?;
     let _link = loaded.program("idle")?.attach()?;
     let _clock = Clock::start()?;
@@ -286,7 +286,7 @@ fn markdown(count: u64, rounds: u32, base: Spread, clock_ns: f64, shown: &[Shown
 fn connections(lab: &Lab, count: u64) -> Result<f64> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args([WORKER, &count.to_string()]).stdin(Stdio::null()).stdout(Stdio::piped());
-    let out = lab.inside(|| command.spawn())?.wait_with_output()?;
+    let out = lab.run_inside(|| command.spawn())?.wait_with_output()?;
     ensure!(out.status.success(), "the connections failed");
     String::from_utf8(out.stdout)?.trim().parse().context("the worker says a number")
 }
@@ -295,7 +295,7 @@ fn connections(lab: &Lab, count: u64) -> Result<f64> {
 pub(crate) fn worker(count: u64) -> Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     let addr = listener.local_addr()?;
-    let before = sys::cost::so_far();
+    let before = sys::cost::measure();
     let server = std::thread::spawn(move || -> std::io::Result<()> {
         for _ in 0..count {
             let mut stream = listener.accept()?.0;
@@ -314,7 +314,7 @@ pub(crate) fn worker(count: u64) -> Result<()> {
     }
     let Ok(served) = server.join() else { bail!("the server panicked") };
     served?;
-    let cost = sys::cost::so_far().since(&before);
+    let cost = sys::cost::measure().since(&before);
     println!("{}", (cost.user_us + cost.system_us) as f64 * 1000.0 / count as f64);
     Ok(())
 }

@@ -16,14 +16,14 @@ const LIMIT: &str = "/proc/sys/net/netfilter/nf_conntrack_max";
 
 /// Fills a table of every size and runs the tasks on it.
 pub(super) fn run(options: &Options, binaries: &Binaries) -> Result<Vec<Outcome<'static>>> {
-    ensure!(testkit::tool::have("conntrack"), "bench nat needs conntrack: ./netwren.sh bench installs it");
+    ensure!(testkit::tool::is_installed("conntrack"), "bench nat needs conntrack: ./netwren.sh bench installs it");
     let mut outcomes = Vec::new();
     for rows in SIZES.into_iter().filter(|rows| options.rows.contains(rows)) {
         let limit: u64 = std::fs::read_to_string(LIMIT)?.trim().parse()?;
         let _room = (rows * 5 / 4 > limit).then(|| HostKnob::set(LIMIT, &(rows * 5 / 4).to_string()));
         let lab = Lab::new("benchnat");
         println!("bench: {rows} entries of connection tracking");
-        let made = lab.inside(|| conntrack::insert((0..rows as u32).map(entry)));
+        let made = lab.run_inside(|| conntrack::insert((0..rows as u32).map(entry)));
         let buckets = std::fs::read_to_string("/proc/sys/net/netfilter/nf_conntrack_buckets")?;
         let load = json!({"entries": made, "buckets": buckets.trim(), "sources": CLIENTS});
         for task in TASKS.iter().filter(|task| (task.sizes.0..=task.sizes.1).contains(&rows)) {
@@ -85,7 +85,9 @@ fn with_nat(entry: Entry, n: u32, v6: bool) -> Entry {
         return entry;
     }
     let entry = if ported && n % 3 == 0 {
-        entry.to(PUBLISHED.into()).dnat(Ipv4Addr::new(172, 17, (n % 4) as u8, 2 + (n % 200) as u8).into(), 0)
+        entry
+            .with_destination(PUBLISHED.into())
+            .dnat(Ipv4Addr::new(172, 17, (n % 4) as u8, 2 + (n % 200) as u8).into(), 0)
     } else {
         entry
     };

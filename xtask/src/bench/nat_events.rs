@@ -94,7 +94,10 @@ struct Heard {
 
 /// Runs all rounds and writes the result files.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
-    ensure!(testkit::tool::have("conntrack"), "bench nat-events needs conntrack: ./netwren.sh bench installs it");
+    ensure!(
+        testkit::tool::is_installed("conntrack"),
+        "bench nat-events needs conntrack: ./netwren.sh bench installs it"
+    );
     let runs = options.runs.unwrap_or(3);
     let most = RATES.iter().max().copied().unwrap_or(0) * SENDING.as_millis() as u64 / 1_000;
     let _room = HostKnob::set(LIMIT, &(2 * most).to_string());
@@ -146,10 +149,10 @@ fn one(listener: &Listener, rate: u64, binary: &Path) -> Result<Heard> {
     lab.use_conntrack();
     let listening = Listening::start(&lab, listener, binary)?;
     let before = on_cpu_ns(listening.child.id())?;
-    let (sent, took) = lab.inside(|| send(rate))?;
+    let (sent, took) = lab.run_inside(|| send(rate))?;
     listening.wait_for(sent);
     let cpu = on_cpu_ns(listening.child.id())? - before;
-    let dropped = if listener.netlink { lab.inside(drops) } else { 0 };
+    let dropped = if listener.netlink { lab.run_inside(drops) } else { 0 };
     let (told, said) = listening.end()?;
     let counted = if listener.netlink { dropped } else { lost_in(&said) };
     // Remove the remaining entries now, otherwise the kernel would remove them during the next round.
@@ -192,15 +195,15 @@ impl Listening {
         let program = listener.program.map_or(binary, Path::new);
         let mut command = Command::new(program);
         command.args(listener.args).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = lab.inside(|| command.spawn())?;
+        let mut child = lab.run_inside(|| command.spawn())?;
         let lines = BufReader::with_capacity(1 << 20, child.stdout.take().context("its output is a pipe")?);
         let told = Arc::new(AtomicU64::new(0));
         let counted = Arc::clone(&told);
         let counting = std::thread::spawn(move || count(lines, &counted));
         if listener.netlink {
-            lab.wait_until("it listens", || lab.inside(hears));
+            lab.wait_until("it listens", || lab.run_inside(hears));
         } else {
-            tried_until_told(lab, &told);
+            open_until_reported(lab, &told);
         }
         Ok(Listening { child, told, counting })
     }
@@ -241,12 +244,12 @@ fn count(mut lines: BufReader<impl Read>, counter: &AtomicU64) {
 
 /// A BPF program at a hook is not listed anywhere, so test datagrams are sent until the first event arrives, and then
 /// all test events are awaited.
-fn tried_until_told(lab: &Lab, told: &AtomicU64) {
+fn open_until_reported(lab: &Lab, told: &AtomicU64) {
     let mut port = 0;
     lab.wait_until("it listens", || {
         port += 1;
         let tried =
-            lab.inside(|| Some(UdpSocket::bind("10.99.0.1:0").ok()?.send_to(b"x", ("10.98.0.1", port)).is_ok()));
+            lab.run_inside(|| Some(UdpSocket::bind("10.99.0.1:0").ok()?.send_to(b"x", ("10.98.0.1", port)).is_ok()));
         tried == Some(true) && told.load(Ordering::Relaxed) > 0
     });
     loop {

@@ -90,8 +90,8 @@ pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
     lab.ip(&["-6", "route", "add", "local", "fd77::/16", "dev", "lo"]);
     println!("bench: opening {sockets} sockets");
     let load = Load { rows: sockets, v6_percent: options.v6, ..Load::default() }.filled();
-    let running = lab.inside(|| Running::start(&load))?;
-    let watching = lab.inside(|| Watching::start(binary))?;
+    let running = lab.run_inside(|| Running::start(&load))?;
+    let watching = lab.run_inside(|| Watching::start(binary))?;
     let mut cpu = 0;
     let (first_bytes, first_ms) = watching.frame(&mut cpu)?;
     let later = (1..frames).map(|_| watching.frame(&mut cpu)).collect::<Result<Vec<_>>>()?;

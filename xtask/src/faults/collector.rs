@@ -47,7 +47,7 @@ pub(super) struct Collector {
 impl Collector {
     /// Starts with this behaviour.
     pub(super) fn start(lab: &Lab, mood: Mood) -> Result<Collector> {
-        let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0"))?;
+        let listener = lab.run_inside(|| TcpListener::bind("127.0.0.1:0"))?;
         let addr = listener.local_addr()?;
         let shared = Arc::new(Mutex::new(Shared { mood, kill: false, bytes: Vec::new() }));
         let (theirs, inside) = (Arc::clone(&shared), lab.path());

@@ -57,7 +57,7 @@ pub(super) fn start(
     let mut shipper = Shipper { child: command.spawn().context("a shipper")?, says };
     let begun = Instant::now();
     while begun.elapsed() < PATIENCE {
-        if place.lab.inside(is_bound) {
+        if place.lab.run_inside(is_bound) {
             return Ok(Some(shipper));
         }
         if shipper.child.try_wait()?.is_some() {

@@ -44,11 +44,11 @@ pub(super) fn is_possible(netwren: &Path) -> bool {
 impl<'l> TlsCollector<'l> {
     /// Starts with the certificate that expires in `expires_s` seconds.
     pub(super) fn start(lab: &'l Lab, dir: &Path, expires_s: u64) -> Result<TlsCollector<'l>> {
-        let (authority, stranger) = (Authority::new(), Authority::named("a stranger"));
+        let (authority, stranger) = (Authority::new(), Authority::with_name("a stranger"));
         authority.sign("good", NAMES, (-3600, 3600));
         authority.sign("short", NAMES, (-3600, expires_s as i64));
         stranger.sign("good", NAMES, (-3600, 3600));
-        let addr = lab.inside(|| TcpListener::bind("127.0.0.1:0"))?.local_addr()?;
+        let addr = lab.run_inside(|| TcpListener::bind("127.0.0.1:0"))?.local_addr()?;
         let (file, server) = (dir.join("by-tls"), RefCell::new(None));
         let collector = TlsCollector { lab, addr, authority, stranger, file, server };
         collector.serve("short");
@@ -95,7 +95,7 @@ impl<'l> TlsCollector<'l> {
         self.kill();
         let until = Instant::now() + lasts;
         let addr = self.addr;
-        let Ok(listener) = self.lab.inside(|| TcpListener::bind(addr)) else { return };
+        let Ok(listener) = self.lab.run_inside(|| TcpListener::bind(addr)) else { return };
         let _ = listener.set_nonblocking(true);
         while Instant::now() < until {
             match listener.accept() {

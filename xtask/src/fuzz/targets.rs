@@ -445,7 +445,7 @@ fn recordings() -> Vec<Vec<u8>> {
     let path = std::env::temp_dir().join(format!("netwren-fuzz-seed-{}", std::process::id()));
     if let Ok(host) = sys::Host::live().recording(&path) {
         let mut content = Vec::new();
-        host.note_asked("sockets", &mut ["state", "rtt_us"].into_iter());
+        host.note_requested("sockets", &mut ["state", "rtt_us"].into_iter());
         for key in ["/proc/net/tcp", "/etc/hostname", "/no/such/file"] {
             host.begin_round();
             _ = host.read_file(key, &mut content);
@@ -470,12 +470,18 @@ fn tape(data: &[u8]) {
     if std::fs::write(&path, data).is_err() {
         return;
     }
-    if let Ok(host) = sys::Host::replaying(&path) {
+    if let Ok(host) = sys::Host::open_replay(&path) {
         let mut content = Vec::new();
         for key in ["/proc/net/tcp", "/etc/hostname", "/no/such/file"] {
             _ = host.read_file(key, &mut content);
         }
-        _ = (host.integrity(), host.notes(), host.recorded(), host.kernel(), host.was_asked("sockets", "state"));
+        _ = (
+            host.integrity(),
+            host.notes(),
+            host.recording_header(),
+            host.kernel(),
+            host.was_requested("sockets", "state"),
+        );
         while host.begin_round() {
             _ = host.read_file("/proc/net/tcp", &mut content);
         }

@@ -79,7 +79,7 @@ struct Diagnosis {
 
 pub(super) fn run(options: &Options) -> Result<()> {
     for tool in ["nginx", "ab", "nft"] {
-        ensure!(testkit::tool::have(tool), "the lab needs {tool}: `./netwren.sh lab nat` installs it");
+        ensure!(testkit::tool::is_installed(tool), "the lab needs {tool}: `./netwren.sh lab nat` installs it");
     }
     let netwren = binary()?;
     let mut seen = Vec::new();
@@ -103,7 +103,7 @@ fn one(mode: Mode, options: &Options, netwren: &Path) -> Result<Seen> {
     // First wait until no other run has changed the limit of the machine's table.
     let small = (mode == Mode::DnatFull).then(|| HostKnob::set(LIMIT, SMALL_TABLE));
     let hosts = Routed::new("lab");
-    behind_a_bridge(&hosts);
+    use_bridge(&hosts);
     serve(&hosts.server)?;
     prepare(mode, &hosts, netwren)?;
     let begun = Instant::now();
@@ -124,7 +124,7 @@ fn one(mode: Mode, options: &Options, netwren: &Path) -> Result<Seen> {
     let is_first = diagnosis.findings.first().is_some_and(|first| first == FULL);
     ensure!(is_first == (mode == Mode::DnatFull), "doctor found {:?}", diagnosis.findings);
     ensure!(diagnosis.took < DIAGNOSIS_MAX, "doctor took {:.1} s", diagnosis.took.as_secs_f64());
-    let (requests_per_s, completed, failed) = told_by_ab(&output, elapsed)?;
+    let (requests_per_s, completed, failed) = ab_figures(&output, elapsed)?;
     Ok(Seen { mode, requests_per_s, completed, failed, stats, advice, diagnosis })
 }
 
@@ -142,7 +142,7 @@ fn diagnose(router: &Lab, netwren: &Path) -> Result<Diagnosis> {
 }
 
 /// Connects the server to the box through a bridge, as Docker does.
-fn behind_a_bridge(hosts: &Routed) {
+fn use_bridge(hosts: &Routed) {
     let router = &hosts.router;
     router.ip(&["link", "add", "br0", "type", "bridge"]);
     router.ip(&["addr", "del", "172.17.0.1/24", "dev", "s1"]);
@@ -195,7 +195,7 @@ fn ask(lab: &Lab, netwren: &Path, words: &[&str]) -> Result<Value> {
 }
 
 /// Requests per second, answered requests and failed requests.
-fn told_by_ab(output: &Output, elapsed: Duration) -> Result<(f64, u64, u64)> {
+fn ab_figures(output: &Output, elapsed: Duration) -> Result<(f64, u64, u64)> {
     let text = [&output.stdout[..], &output.stderr].concat();
     let text = String::from_utf8_lossy(&text);
     // The words that ab prints when it gives up, and those that it prints otherwise.

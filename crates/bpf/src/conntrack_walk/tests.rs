@@ -1,8 +1,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::context::Context;
 use super::position::TablePosition;
-use super::rows::{ADDRESSES_AT, HEAD, rows, telling};
-use super::walking::AT_ONCE;
+use super::rows::{ADDRESSES_AT, HEAD_BYTES, identifying_bytes, rows};
+use super::walking::CONCURRENCY;
 use super::wanted::{ANSWER, STATES};
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,22 +10,22 @@ use sys::Blocks;
 
 #[test]
 fn a_tuple_is_value_and_mask() {
-    assert!(TupleIs::ANY.is_any());
-    let is = TupleIs::ANY.proto(6).dport(443).src(&[10, 1, 2, 3], 12);
+    assert!(TupleCondition::ANY.is_any());
+    let is = TupleCondition::ANY.proto(6).dport(443).src(&[10, 1, 2, 3], 12);
     assert_eq!((is.value[38], is.mask[38]), (6, 0xff));
     assert_eq!((&is.value[36..38], &is.mask[36..38]), (&[1, 187][..], &[0xff; 2][..]));
     assert_eq!((&is.value[..5], &is.mask[..5]), (&[10, 0, 0, 0, 0][..], &[0xff, 0xf0, 0, 0, 0][..]));
     assert_eq!(u16::from_ne_bytes([is.value[18], is.value[19]]), 2, "an address has a family");
-    let v6 = TupleIs::ANY.dst(&[0xff; 16], 128);
+    let v6 = TupleCondition::ANY.dst(&[0xff; 16], 128);
     assert_eq!((&v6.mask[20..36], v6.value[18]), (&[0xff; 16][..], 10));
-    assert!(TupleIs::ANY.dst(&[1; 16], 0).mask[20..36].iter().all(|bits| *bits == 0));
+    assert!(TupleCondition::ANY.dst(&[1; 16], 0).mask[20..36].iter().all(|bits| *bits == 0));
 }
 
 #[test]
-fn conditions_are_what_was_said() {
-    let some = WantedEntries { states: Some(2), reply: TupleIs::ANY.proto(6), ..WantedEntries::LIVE };
+fn conditions_match_the_filter() {
+    let some = WantedEntries { states: Some(2), reply: TupleCondition::ANY.proto(6), ..WantedEntries::LIVE };
     assert_eq!((WantedEntries::LIVE.conditions(), some.conditions()), (0, ANSWER | STATES));
-    let context = Context::new(&WantedEntries { all: true, ..some }, [8, 16, 1, 5], AT_ONCE, 77);
+    let context = Context::new(&WantedEntries { all: true, ..some }, [8, 16, 1, 5], CONCURRENCY, 77);
     assert_eq!((context.get(0), context.get(4), context.get(8), context.get(12)), (8, 16, 1, 5));
     assert_eq!((context.word(56), context.word(Context::NET)), (2, 77));
     assert_eq!(context.0[Context::TUPLES + 80 + 38], 6);
@@ -41,7 +41,7 @@ fn a_share_is_one_of_any_size() {
 
 #[test]
 fn crooked_blocks_are_cut() {
-    let mut block = vec![0; HEAD];
+    let mut block = vec![0; HEAD_BYTES];
     block[ADDRESSES_AT..ADDRESSES_AT + 4].copy_from_slice(&32u32.to_ne_bytes());
     for words in [10, 10, 0, 10] {
         block.push(words);
@@ -49,9 +49,9 @@ fn crooked_blocks_are_cut() {
     }
     let found: Vec<_> = rows(&block).collect();
     assert_eq!((found.len(), found[0].1), (2, 32));
-    assert_eq!(telling(found[0].0, found[0].1).len(), 2 + 7 + 4 + 8);
-    assert!(telling(&[], 1000).is_empty() && rows(&[]).next().is_none());
-    block.truncate(HEAD + 41);
+    assert_eq!(identifying_bytes(found[0].0, found[0].1).len(), 2 + 7 + 4 + 8);
+    assert!(identifying_bytes(&[], 1000).is_empty() && rows(&[]).next().is_none());
+    block.truncate(HEAD_BYTES + 41);
     assert_eq!(rows(&block).count(), 1);
 }
 
@@ -59,7 +59,7 @@ fn crooked_blocks_are_cut() {
 fn root_an_empty_namespace() {
     testkit::require_root!();
     let lab = testkit::netns::Lab::new("walkempty");
-    lab.inside(|| {
+    lab.run_inside(|| {
         let host = Host::live();
         let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
         assert!(walk.covers(1, &WantedEntries::LIVE) && !walk.covers(2, &WantedEntries::LIVE));
@@ -84,7 +84,7 @@ fn resizer() -> impl Fn(&str) + Sync {
 fn counts_of(walk: &CtWalk, host: &Host) -> Counts {
     let mut walking = walk.read(host, WantedEntries::LIVE).unwrap();
     while walking.next().unwrap().is_some() {}
-    walk.whole().expect("nobody resizes the table meanwhile")
+    walk.complete_counts().expect("nobody resizes the table meanwhile")
 }
 
 /// Nodes of each group of eight buckets, and of all, computed from the number of steps regardless of their depth.
@@ -104,14 +104,14 @@ fn root_the_longest_chain_is_as_long_as_counted_in_a_larger_table() {
     let knob = testkit::HostKnob::set(BUCKETS, "65536");
     let resize = resizer();
     let lab = testkit::netns::Lab::new("walkdepth");
-    lab.inside(|| {
+    lab.run_inside(|| {
         let host = Host::live();
         let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
         // A mean of a few nodes, and one that needs many rounds and more than one call.
         for (made, count) in [(0, 300), (300, 12_000)] {
             // Inserted into a large table, because the kernel refuses entries if chains are long.
             resize("65536");
-            testkit::conntrack::insert(testkit::conntrack::mixed(count).skip(made));
+            testkit::conntrack::insert(testkit::conntrack::mixed_entries(count).skip(made));
             testkit::wait_until("two readings of the same chains", || {
                 resize("4096");
                 let (nodes, all) = nodes_by_eight(&walk, &host);
@@ -160,7 +160,7 @@ fn root_a_turn_that_is_read_again_counts_once() {
         let read = || {
             let host = Host::live();
             let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
-            testkit::conntrack::insert(testkit::conntrack::mixed(10_000));
+            testkit::conntrack::insert(testkit::conntrack::mixed_entries(10_000));
             // Twenty nodes per bucket, including entries of others: many per round, and none is refused.
             let buckets = counts_of(&walk, &host).nodes / 20;
             resize(&buckets.next_multiple_of(512).to_string());
@@ -174,7 +174,7 @@ fn root_a_turn_that_is_read_again_counts_once() {
                 counts.restarts >= 4
             });
         };
-        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lab.inside(read)));
+        let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| lab.run_inside(read)));
         stop.store(true, Ordering::Relaxed);
         result.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
     });
@@ -187,15 +187,15 @@ fn root_what_two_tables_have_is_no_length_of_either() {
     let knob = testkit::HostKnob::set(BUCKETS, "65536");
     let resize = resizer();
     let lab = testkit::netns::Lab::new("walkmixed");
-    lab.track(testkit::conntrack::mixed(30_000));
-    lab.inside(|| {
+    lab.track(testkit::conntrack::mixed_entries(30_000));
+    lab.run_inside(|| {
         let host = Host::live();
         let walk = CtWalk::load(&host, 1, &WantedEntries::LIVE).unwrap();
         let mut walking = walk.read(&host, WantedEntries::LIVE).unwrap();
-        assert!(walking.next().unwrap().is_some() && walk.whole().is_none(), "not before its end");
+        assert!(walking.next().unwrap().is_some() && walk.complete_counts().is_none(), "not before its end");
         resize("131072");
         while walking.next().unwrap().is_some() {}
-        assert_eq!((walking.counts().resizes, walk.whole()), (1, None));
+        assert_eq!((walking.counts().resizes, walk.complete_counts()), (1, None));
     });
     drop(knob);
 }
@@ -205,10 +205,10 @@ fn entries(walk: &CtWalk, host: &Host) -> (Vec<Vec<u8>>, Option<Counts>) {
     let mut walking = walk.read(host, WantedEntries::LIVE).unwrap();
     let mut found = Vec::new();
     while let Some(block) = walking.next().unwrap() {
-        found.extend(rows(block).map(|(row, at)| telling(row, at)));
+        found.extend(rows(block).map(|(row, at)| identifying_bytes(row, at)));
     }
     found.sort_unstable();
-    (found, walk.whole())
+    (found, walk.complete_counts())
 }
 
 /// Rows have all parts, so that few fit; eight buckets then contain more than a region can hold.
@@ -220,10 +220,10 @@ fn root_issue_10_chains_that_do_not_fit_are_read_in_portions() {
     let knob = testkit::HostKnob::set(BUCKETS, "262144");
     let resize = resizer();
     let lab = testkit::netns::Lab::new("walklong");
-    lab.inside(|| {
+    lab.run_inside(|| {
         let host = Host::live();
         let walk = CtWalk::load(&host, ALL_PARTS, &WantedEntries::LIVE).unwrap();
-        testkit::conntrack::insert(testkit::conntrack::mixed(ENTRIES));
+        testkit::conntrack::insert(testkit::conntrack::mixed_entries(ENTRIES));
         testkit::wait_until("two readings of the same chains", || {
             resize("262144");
             let (expected, of_larger) = entries(&walk, &host);
@@ -240,7 +240,7 @@ fn root_issue_10_chains_that_do_not_fit_are_read_in_portions() {
         let mut found = Vec::new();
         for block in 0.. {
             let Some(bytes) = walking.next().unwrap() else { break };
-            found.extend(rows(bytes).map(|(row, at)| telling(row, at)));
+            found.extend(rows(bytes).map(|(row, at)| identifying_bytes(row, at)));
             match block {
                 20 => resize("1024"),
                 60 => resize("512"),
@@ -272,21 +272,21 @@ fn root_issue_10_a_table_of_the_same_size_is_another() {
     let knob = testkit::HostKnob::set(BUCKETS, "65536");
     let resize = resizer();
     let lab = testkit::netns::Lab::new("walksame");
-    lab.track(testkit::conntrack::mixed(30_000));
-    lab.inside(|| {
+    lab.track(testkit::conntrack::mixed_entries(30_000));
+    lab.run_inside(|| {
         let live = Host::live();
         let walk = CtWalk::load(&live, 1, &WantedEntries::LIVE).unwrap();
         let (all, _) = entries(&walk, &live);
         let mut walking = walk.read(&live, WantedEntries::LIVE).unwrap();
         let mut found: Vec<_> =
-            walking.next().unwrap().into_iter().flat_map(rows).map(|row| telling(row.0, row.1)).collect();
+            walking.next().unwrap().into_iter().flat_map(rows).map(|row| identifying_bytes(row.0, row.1)).collect();
         ["4096", "65536"].into_iter().for_each(&resize);
         while let Some(block) = walking.next().unwrap() {
-            found.extend(rows(block).map(|(row, at)| telling(row, at)));
+            found.extend(rows(block).map(|(row, at)| identifying_bytes(row, at)));
         }
         found.sort_unstable();
         assert!(found == all, "{} of {}", found.len(), all.len());
-        assert_eq!((walking.counts().resizes, walk.whole()), (1, None));
+        assert_eq!((walking.counts().resizes, walk.complete_counts()), (1, None));
         // Without the kernel's variables, the table can only be found through its file.
         let elsewhere = Host::with_roots("/proc".into(), "/nonexistent/sys".into(), "/etc".into());
         assert!(entries(&walk, &elsewhere).0 == all);

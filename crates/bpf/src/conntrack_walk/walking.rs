@@ -1,12 +1,12 @@
 //! A reading in progress, and the bookkeeping that avoids losing or repeating rows if the table is resized during it.
 use std::collections::HashSet;
 
-use sys::bpf::Mapped;
+use sys::bpf::MappedMemory;
 use sys::{Blocks, Errno, Host, SysError};
 
 use super::context::Context;
 use super::position::TablePosition;
-use super::rows::{HEAD, rows, telling};
+use super::rows::{HEAD_BYTES, identifying_bytes, rows};
 use super::wanted::WantedEntries;
 use super::{Counts, CtWalk, NAME};
 use crate::conntrack_table::{CtTable, CtTableFile, CtVariables};
@@ -17,17 +17,17 @@ use crate::{BpfError, Program};
 const BUCKETS_A_CALL: u32 = 1 << 16;
 /// Number of chains that are followed concurrently, and of entries that are written concurrently, to keep the memory
 /// busy.
-pub(super) const AT_ONCE: [u32; 2] = [40, 128];
+pub(super) const CONCURRENCY: [u32; 2] = [40, 128];
 /// The minimum of both, for tables with chains so long that they do not fit otherwise: eight buckets per round, and if
 /// even these do not fit, a portion of their entries per pass.
-const FEW_AT_ONCE: [u32; 2] = [1, 1];
+const CONCURRENCY_MIN: [u32; 2] = [1, 1];
 /// Number of calls that may end without progress because chains changed a thousand times.
 ///
 /// Bound: calls in a row in which a changing hash chain stops the walk of connection tracking. Beyond: netlink reads
 /// the rest. By: clients whose connections come and go on many CPUs.
 const CONTENDED_MAX: u32 = 20;
 /// Maximum number of consecutive searches for a table that a resize may invalidate.
-const LOOKS_MAX: u32 = 100;
+const SEARCHES_MAX: u32 = 100;
 /// Number of consecutive searches that find the same table but none of the variables.
 const STRANGE_MAX: u32 = 3;
 // The result of a call, `ended` of `struct walk`.
@@ -37,7 +37,7 @@ const FULL: u32 = 3;
 /// Chains changed so often that the call made no progress.
 const CONTENDED: u32 = 4;
 /// The kernel's types do not have the layout that the program needs, or the memory found is not a table.
-const STRANGE: u32 = 5;
+const UNKNOWN_LAYOUT: u32 = 5;
 /// Blocks shorter than this are not enough to recognize rows that were handed out: they are kept together.
 const RECENT_BYTES: usize = 128 << 10;
 
@@ -53,7 +53,7 @@ struct Newest {
 
 /// A reading in progress.
 #[derive(Debug)]
-pub struct Walking<'w> {
+pub struct ConntrackReading<'w> {
     walk: &'w CtWalk,
     host: &'w Host,
     wanted: WantedEntries,
@@ -86,11 +86,15 @@ pub struct Walking<'w> {
     counts: Counts,
 }
 
-impl<'w> Walking<'w> {
-    pub(super) fn begin(walk: &'w CtWalk, host: &'w Host, wanted: WantedEntries) -> Result<Walking<'w>, BpfError> {
+impl<'w> ConntrackReading<'w> {
+    pub(super) fn begin(
+        walk: &'w CtWalk,
+        host: &'w Host,
+        wanted: WantedEntries,
+    ) -> Result<ConntrackReading<'w>, BpfError> {
         let (reader, variables) = (CtTableFile::open(host)?, CtVariables::open(host));
         walk.whole.set(None);
-        let mut walking = Walking {
+        let mut walking = ConntrackReading {
             walk,
             host,
             wanted,
@@ -107,11 +111,11 @@ impl<'w> Walking<'w> {
             passed: Vec::new(),
             portions: Vec::new(),
             unproved: false,
-            at_once: AT_ONCE,
+            at_once: CONCURRENCY,
             contended: 0,
             counts: Counts::default(),
         };
-        walking.table = walking.look()?;
+        walking.table = walking.find_table()?;
         Ok(walking)
     }
 
@@ -144,10 +148,10 @@ impl<'w> Walking<'w> {
     }
 
     /// Finds the current table; waits for a resize that is in progress.
-    fn look(&mut self) -> Result<CtTable, SysError> {
+    fn find_table(&mut self) -> Result<CtTable, SysError> {
         let (mut before, mut strange) = (CtTable::default(), 0);
-        for _ in 0..LOOKS_MAX {
-            self.reader.look()?;
+        for _ in 0..SEARCHES_MAX {
+            self.reader.refresh()?;
             let found = self.find()?;
             let (table, digest) = (found.table(), found.word(Context::DIGEST));
             (self.net, self.variables_at) = (found.word(Context::NET), found.word(Context::VARIABLES));
@@ -166,7 +170,7 @@ impl<'w> Walking<'w> {
                 return Ok(table);
             }
         }
-        Err(failed(Errno::AGAIN))
+        Err(walk_error(Errno::AGAIN))
     }
 
     /// Makes the program search for the variables as well.
@@ -188,21 +192,21 @@ impl<'w> Walking<'w> {
         let counted = |at| u64::from(context.get(at));
         self.counts.restarts += counted(Context::RESTARTS);
         if let Some(found) = self.check(&context)? {
-            self.resized(found)?;
+            self.continue_in(found)?;
             return Ok(None);
         }
-        if ended == FULL && next == self.next && self.at_once == FEW_AT_ONCE {
+        if ended == FULL && next == self.next && self.at_once == CONCURRENCY_MIN {
             self.by_portions()?;
             return Ok(None);
         }
-        self.judge(ended, next)?;
+        self.choose_next_call(ended, next)?;
         self.counts.nodes += counted(Context::NODES);
         self.counts.gone += counted(Context::GONE);
         self.counts.longest = self.counts.longest.max(context.get(Context::LONGEST));
-        let from = self.done();
+        let from = self.completed_position();
         self.next = next;
         let newest = Newest { from, region: self.newest.region ^ 1, filled: context.get(Context::FILLED) as usize };
-        Ok(Some(newest).filter(|newest| newest.filled > HEAD))
+        Ok(Some(newest).filter(|newest| newest.filled > HEAD_BYTES))
     }
 
     /// Checks whether the table stayed the same until the end of that call; returns the current table if not. If this
@@ -217,7 +221,7 @@ impl<'w> Walking<'w> {
             self.unproved = true;
             return Ok(None);
         }
-        let found = self.look()?;
+        let found = self.find_table()?;
         // Also if size and address are the same as before: in the meantime it was a different table.
         if knew || found != self.table {
             return Ok(Some(found));
@@ -226,47 +230,47 @@ impl<'w> Walking<'w> {
         Ok(None)
     }
 
-    fn done(&self) -> TablePosition {
+    fn completed_position(&self) -> TablePosition {
         TablePosition { bucket: self.next, of: self.table.buckets }
     }
 
     /// Chooses the parameters of the next call from the result of a call.
-    fn judge(&mut self, ended: u32, next: u32) -> Result<(), SysError> {
+    fn choose_next_call(&mut self, ended: u32, next: u32) -> Result<(), SysError> {
         let stands = next == self.next;
         match ended {
-            FULL if stands => self.at_once = FEW_AT_ONCE,
+            FULL if stands => self.at_once = CONCURRENCY_MIN,
             // Also if the kernel cut the call short (`may_goto` ends it after a quarter of a second).
-            _ if stands => self.stay()?,
-            _ => (self.contended, self.at_once) = (0, AT_ONCE),
+            _ if stands => self.count_stalled_call()?,
+            _ => (self.contended, self.at_once) = (0, CONCURRENCY),
         }
         Ok(())
     }
 
     /// Counts a call without progress; EAGAIN after too many.
-    fn stay(&mut self) -> Result<(), SysError> {
+    fn count_stalled_call(&mut self) -> Result<(), SysError> {
         self.contended += 1;
-        if self.contended > CONTENDED_MAX { Err(failed(Errno::AGAIN)) } else { Ok(()) }
+        if self.contended > CONTENDED_MAX { Err(walk_error(Errno::AGAIN)) } else { Ok(()) }
     }
 
     /// Reads the next eight buckets, whose entries do not fit into the region, in portions. Nothing is handed out
     /// before all portions are complete, so that a reading of a resized table can continue from the same position.
     fn by_portions(&mut self) -> Result<(), SysError> {
         let (start, partly) = (self.next, self.is_partly_out());
-        let (program, regions) = self.walk.portioned(self.host).map_err(failed_for)?;
-        let (mut left, mut blocks) = (Vec::from(Portion::ALL.halves().map_err(failed)?), Vec::new());
+        let (program, regions) = self.walk.portion_program(self.host).map_err(failed_for)?;
+        let (mut left, mut blocks) = (Vec::from(Portion::ALL.split().map_err(walk_error)?), Vec::new());
         let mut met = Counts::default();
         while let Some(portion) = left.pop() {
             let context = self.run_for(program, portion, start, start.saturating_add(8))?;
             let (next, ended) = (context.get(Context::NEXT), context.get(Context::ENDED));
             self.counts.restarts += u64::from(context.get(Context::RESTARTS));
             if let Some(found) = self.check(&context)? {
-                return self.resized(found);
+                return self.continue_in(found);
             }
             match ended {
-                FULL if next == start => left.extend(portion.halves().map_err(failed)?),
+                FULL if next == start => left.extend(portion.split().map_err(walk_error)?),
                 _ if next == start => {
                     left.push(portion);
-                    self.judge(ended, next)?;
+                    self.choose_next_call(ended, next)?;
                 }
                 _ => {
                     // Each pass visits all nodes.
@@ -289,35 +293,35 @@ impl<'w> Walking<'w> {
     /// Records blocks as handed out, without the rows that were handed out before.
     fn note_portions(&mut self, blocks: Vec<Vec<u8>>, partly: bool) {
         let mut recent = Vec::new();
-        for block in blocks.into_iter().filter(|block| block.len() > HEAD) {
+        for block in blocks.into_iter().filter(|block| block.len() > HEAD_BYTES) {
             if !partly {
-                let rows = if recent.is_empty() { 0 } else { HEAD };
+                let rows = if recent.is_empty() { 0 } else { HEAD_BYTES };
                 recent.extend_from_slice(block.get(rows..).unwrap_or_default());
                 self.portions.push(block);
-            } else if self.pass(&block) {
+            } else if self.filter_block(&block) {
                 self.portions.push(self.passed.clone());
             }
         }
         if !recent.is_empty() {
-            (self.newest.from, self.recent) = (self.done(), recent);
+            (self.newest.from, self.recent) = (self.completed_position(), recent);
         }
     }
 
     /// True if rows from the current position may have been handed out.
     fn is_partly_out(&self) -> bool {
-        self.done().is_before(self.out_until)
+        self.completed_position().is_before(self.out_until)
     }
 
     /// Continues in a larger or smaller table, at the same fraction of it. If that position is within a bucket, or
     /// within a group of eight, rows that were handed out are read again; the newest block identifies them.
-    fn resized(&mut self, new: CtTable) -> Result<(), SysError> {
+    fn continue_in(&mut self, new: CtTable) -> Result<(), SysError> {
         self.counts.resizes += 1;
-        if new == self.table && self.stay().is_err() {
+        if new == self.table && self.count_stalled_call().is_err() {
             // One of the variables changes all the time for some other reason, so they are useless.
             self.without_variables();
             self.contended = 0;
         }
-        let done = self.done();
+        let done = self.completed_position();
         if self.out_until.is_before(done) {
             self.out_until = done;
         }
@@ -325,8 +329,8 @@ impl<'w> Walking<'w> {
         self.table = new;
         self.next = done.in_table(new.buckets) & !7;
         // Positions further back than the newest block are lost, because unknown rows may be missing.
-        let lost = self.done().is_before(self.newest.from) || self.unproved;
-        if lost { Err(failed(Errno::AGAIN)) } else { Ok(()) }
+        let lost = self.completed_position().is_before(self.newest.from) || self.unproved;
+        if lost { Err(walk_error(Errno::AGAIN)) } else { Ok(()) }
     }
 
     fn keep_newest(&mut self) {
@@ -344,7 +348,7 @@ impl<'w> Walking<'w> {
         }
         self.keep_newest();
         let mut recent = std::mem::take(&mut self.recent);
-        recent.extend_from_slice(self.block(block).get(HEAD..).unwrap_or_default());
+        recent.extend_from_slice(self.block(block).get(HEAD_BYTES..).unwrap_or_default());
         // There are enough of these rows: older ones can be discarded.
         if recent.len() > 8 * RECENT_BYTES {
             self.newest.from = block.from;
@@ -356,17 +360,17 @@ impl<'w> Walking<'w> {
     }
 
     /// Keeps the rows of a block that have not been handed out; true if there are any.
-    fn pass(&mut self, block: &[u8]) -> bool {
-        let out: HashSet<Vec<u8>> = rows(&self.recent).map(|(row, at)| telling(row, at)).collect();
+    fn filter_block(&mut self, block: &[u8]) -> bool {
+        let out: HashSet<Vec<u8>> = rows(&self.recent).map(|(row, at)| identifying_bytes(row, at)).collect();
         let mut passed = std::mem::take(&mut self.passed);
         passed.clear();
-        passed.extend_from_slice(block.get(..HEAD).unwrap_or_default());
-        for (row, _) in rows(block).filter(|(row, at)| !out.contains(&telling(row, *at))) {
+        passed.extend_from_slice(block.get(..HEAD_BYTES).unwrap_or_default());
+        for (row, _) in rows(block).filter(|(row, at)| !out.contains(&identifying_bytes(row, *at))) {
             passed.extend_from_slice(row);
         }
-        self.recent.extend_from_slice(passed.get(HEAD..).unwrap_or_default());
+        self.recent.extend_from_slice(passed.get(HEAD_BYTES..).unwrap_or_default());
         self.passed = passed;
-        self.passed.len() > HEAD
+        self.passed.len() > HEAD_BYTES
     }
 
     fn block(&self, newest: Newest) -> &'w [u8] {
@@ -374,7 +378,7 @@ impl<'w> Walking<'w> {
     }
 }
 
-impl Blocks for Walking<'_> {
+impl Blocks for ConntrackReading<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         loop {
             if let Some(block) = self.portions.pop() {
@@ -392,7 +396,7 @@ impl Blocks for Walking<'_> {
                 self.handed_out(newest);
                 return Ok(Some(self.block(newest)));
             }
-            if self.pass(self.block(newest)) {
+            if self.filter_block(self.block(newest)) {
                 return Ok(Some(&self.passed));
             }
         }
@@ -404,23 +408,23 @@ impl Blocks for Walking<'_> {
 fn run_with(program: &Program, mut context: Context) -> Result<Context, SysError> {
     program.run(&mut context.0).map_err(failed_for)?;
     match context.get(Context::ENDED) {
-        NO_TABLE => Err(failed(Errno::NOENT)),
-        STRANGE => Err(failed(Errno::NOSYS)),
+        NO_TABLE => Err(walk_error(Errno::NOENT)),
+        UNKNOWN_LAYOUT => Err(walk_error(Errno::NOSYS)),
         _ => Ok(context),
     }
 }
 
 /// The block that a call wrote to a region.
-fn block_of(regions: &Mapped, region: u32, filled: usize) -> &[u8] {
+fn block_of(regions: &MappedMemory, region: u32, filled: usize) -> &[u8] {
     let bytes = regions.bytes();
     let size = bytes.len() / 2;
     bytes.get(size * region as usize..).and_then(|region| region.get(..filled)).unwrap_or_default()
 }
 
 fn failed_for(error: BpfError) -> SysError {
-    failed(error.errno().unwrap_or(Errno::INVAL))
+    walk_error(error.errno().unwrap_or(Errno::INVAL))
 }
 
-fn failed(errno: Errno) -> SysError {
+fn walk_error(errno: Errno) -> SysError {
     SysError::new("bpf_prog_run", "the walk of the connection-tracking table", errno)
 }

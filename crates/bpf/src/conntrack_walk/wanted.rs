@@ -13,12 +13,12 @@ pub(super) const ZONE: u32 = 32;
 
 /// A condition on a tuple: only the given parts must match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct TupleIs {
+pub struct TupleCondition {
     pub(super) value: [u8; 40],
     pub(super) mask: [u8; 40],
 }
 
-impl TupleIs {
+impl TupleCondition {
     // `struct nf_conntrack_tuple` (include/net/netfilter/nf_conntrack_tuple.h).
     const SRC: usize = 0;
     const SPORT: usize = 16;
@@ -28,14 +28,14 @@ impl TupleIs {
     const PROTO: usize = 38;
 
     /// Matches any tuple.
-    pub const ANY: TupleIs = TupleIs { value: [0; 40], mask: [0; 40] };
+    pub const ANY: TupleCondition = TupleCondition { value: [0; 40], mask: [0; 40] };
 
     /// True if it matches any tuple.
     pub fn is_any(&self) -> bool {
         self.mask.iter().all(|bits| *bits == 0)
     }
 
-    fn with(mut self, at: usize, bytes: &[u8], mask: &[u8]) -> TupleIs {
+    fn with_bytes(mut self, at: usize, bytes: &[u8], mask: &[u8]) -> TupleCondition {
         let places = self.value.iter_mut().zip(&mut self.mask).skip(at);
         for ((value, masked), (byte, bits)) in places.zip(bytes.iter().zip(mask)) {
             *value = byte & bits;
@@ -44,43 +44,43 @@ impl TupleIs {
         self
     }
 
-    fn with_net(self, at: usize, addr: &[u8], bits: u8) -> TupleIs {
+    fn with_net(self, at: usize, addr: &[u8], bits: u8) -> TupleCondition {
         let mask = |byte: usize| {
             let left = usize::from(bits).saturating_sub(8 * byte).min(8);
             (0xff00u16 >> left) as u8
         };
         let masks: Vec<u8> = (0..addr.len()).map(mask).collect();
-        self.family(if addr.len() == 4 { AF_INET } else { AF_INET6 }).with(at, addr, &masks)
+        self.family(if addr.len() == 4 { AF_INET } else { AF_INET6 }).with_bytes(at, addr, &masks)
     }
 
     /// Requires this address family: 2 AF_INET, 10 AF_INET6.
-    pub fn family(self, family: u8) -> TupleIs {
-        self.with(TupleIs::FAMILY, &u16::from(family).to_ne_bytes(), &[0xff; 2])
+    pub fn family(self, family: u8) -> TupleCondition {
+        self.with_bytes(TupleCondition::FAMILY, &u16::from(family).to_ne_bytes(), &[0xff; 2])
     }
 
     /// Requires this IP protocol.
-    pub fn proto(self, proto: u8) -> TupleIs {
-        self.with(TupleIs::PROTO, &[proto], &[0xff])
+    pub fn proto(self, proto: u8) -> TupleCondition {
+        self.with_bytes(TupleCondition::PROTO, &[proto], &[0xff])
     }
 
     /// Requires a source address whose first `bits` bits equal those of `addr` (4 or 16 bytes).
-    pub fn src(self, addr: &[u8], bits: u8) -> TupleIs {
-        self.with_net(TupleIs::SRC, addr, bits)
+    pub fn src(self, addr: &[u8], bits: u8) -> TupleCondition {
+        self.with_net(TupleCondition::SRC, addr, bits)
     }
 
     /// Requires a destination address whose first `bits` bits equal those of `addr` (4 or 16 bytes).
-    pub fn dst(self, addr: &[u8], bits: u8) -> TupleIs {
-        self.with_net(TupleIs::DST, addr, bits)
+    pub fn dst(self, addr: &[u8], bits: u8) -> TupleCondition {
+        self.with_net(TupleCondition::DST, addr, bits)
     }
 
     /// Requires this value with the source address: a port, an ICMP id, a GRE key. Host order.
-    pub fn sport(self, port: u16) -> TupleIs {
-        self.with(TupleIs::SPORT, &port.to_be_bytes(), &[0xff; 2])
+    pub fn sport(self, port: u16) -> TupleCondition {
+        self.with_bytes(TupleCondition::SPORT, &port.to_be_bytes(), &[0xff; 2])
     }
 
     /// Requires this value with the destination address: a port, ICMP type and code, a GRE key. Host order.
-    pub fn dport(self, port: u16) -> TupleIs {
-        self.with(TupleIs::DPORT, &port.to_be_bytes(), &[0xff; 2])
+    pub fn dport(self, port: u16) -> TupleCondition {
+        self.with_bytes(TupleCondition::DPORT, &port.to_be_bytes(), &[0xff; 2])
     }
 }
 
@@ -103,9 +103,9 @@ pub struct WantedEntries {
     /// Zone.
     pub zone: Option<u16>,
     /// The direction of the packet that created the entry.
-    pub orig: TupleIs,
+    pub orig: TupleCondition,
     /// The reply direction.
-    pub reply: TupleIs,
+    pub reply: TupleCondition,
 }
 
 impl WantedEntries {
@@ -118,8 +118,8 @@ impl WantedEntries {
         mark: None,
         states: None,
         zone: None,
-        orig: TupleIs::ANY,
-        reply: TupleIs::ANY,
+        orig: TupleCondition::ANY,
+        reply: TupleCondition::ANY,
     };
 
     pub(super) fn conditions(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use super::options::{FileOptions, Order};
 use record::FarTime;
-use record::rows::{OddTime, PacketAim};
+use record::rows::{PktType, UnusualTime};
 
 /// A packet of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct FilePacket<'f> {
     /// Its stamp, in ns since 1970; see `odd_time`.
     pub time_ns: u64,
     /// Set if `time_ns` is only the nearest to its time, or if it has no time.
-    pub odd_time: Option<OddTime>,
+    pub odd_time: Option<UnusualTime>,
     /// The same time stamp as in the file, in units of the interface; in ns for pcap.
     pub stamp: u64,
     /// Index of its interface in [`crate::PacketFile::ifaces`].
@@ -26,7 +26,7 @@ pub struct FilePacket<'f> {
     /// Its captured bytes.
     pub bytes: &'f [u8],
     /// Direction and packet type, if the file has them.
-    pub aim: Option<PacketAim>,
+    pub aim: Option<PktType>,
     /// All options, including the direction.
     pub options: FileOptions<'f>,
 }
@@ -36,7 +36,7 @@ impl FilePacket<'_> {
     pub fn time(&self) -> Option<i128> {
         match self.odd_time {
             None => Some(self.time_ns.into()),
-            Some(odd) => odd.far().map(FarTime::ns),
+            Some(odd) => odd.to_far_time().map(FarTime::nanoseconds),
         }
     }
 }

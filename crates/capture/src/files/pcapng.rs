@@ -8,7 +8,7 @@ use super::interface::FileIface;
 use super::options::{BlockOptions, FileOptions, Order};
 use super::packet::{FilePacket, FoundPacket};
 use super::records::FoundRecord;
-use record::rows::{OddTime, PacketAim};
+use record::rows::{PktType, UnusualTime};
 
 const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// Sizes of the type and length before a block's body, and of the repeated length after it.
@@ -184,8 +184,8 @@ impl PcapngSection {
         let options = body.get(options_at..).unwrap_or_default();
         let (time_ns, odd_time) = match stamp.map(|stamp| iface.resolution.ns(stamp)) {
             Some(Ok(ns)) => (ns, None),
-            Some(Err(far)) => (far.nearest_ns(), Some(OddTime::Far(far))),
-            None => (0, Some(OddTime::Missing)),
+            Some(Err(far)) => (far.nearest_ns(), Some(UnusualTime::Far(far))),
+            None => (0, Some(UnusualTime::Missing)),
         };
         let packet = FilePacket {
             time_ns,
@@ -205,15 +205,15 @@ impl PcapngSection {
     }
 
     /// Direction and packet type.
-    fn aim(&self, options: &[u8]) -> Option<PacketAim> {
+    fn aim(&self, options: &[u8]) -> Option<PktType> {
         let mut options = BlockOptions::new(options, self.read);
         let flags = self.read.u32(options.find(|(code, _)| *code == PACKET_FLAGS)?.1, 0)?;
         match (flags & 3, flags >> 2 & 7) {
-            (2, _) => Some(PacketAim::Outgoing),
-            (_, 2) => Some(PacketAim::Multicast),
-            (_, 3) => Some(PacketAim::Broadcast),
-            (_, 4) => Some(PacketAim::OtherHost),
-            (1, _) | (_, 1) => Some(PacketAim::Host),
+            (2, _) => Some(PktType::Outgoing),
+            (_, 2) => Some(PktType::Multicast),
+            (_, 3) => Some(PktType::Broadcast),
+            (_, 4) => Some(PktType::OtherHost),
+            (1, _) | (_, 1) => Some(PktType::Host),
             _ => None,
         }
     }

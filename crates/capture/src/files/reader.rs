@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::path::Path;
 
-use sys::escaped;
+use sys::escape_bytes;
 
 use super::blocks;
 use super::error::{FileError, FileFault};
@@ -63,7 +63,7 @@ impl UnreadFile {
     /// Opens a file, `-` for standard input.
     pub fn open(path: &Path) -> Result<UnreadFile, FileError> {
         let is_stdin = path == Path::new("-");
-        let name = if is_stdin { "standard input".into() } else { escaped(path.as_os_str().as_encoded_bytes()) };
+        let name = if is_stdin { "standard input".into() } else { escape_bytes(path.as_os_str().as_encoded_bytes()) };
         let open = || match is_stdin {
             true => Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?)),
             false => sys::infile::open(path),

@@ -64,7 +64,7 @@ mod tests {
         }
         let moved = |offset_s| Resolution { offset_s, ..Resolution::of(6) };
         assert_eq!(moved(3).ns(5), Ok(3_000_005_000));
-        let far = |resolution: Resolution, stamp| resolution.ns(stamp).map_err(FarTime::ns);
+        let far = |resolution: Resolution, stamp| resolution.ns(stamp).map_err(FarTime::nanoseconds);
         assert_eq!(far(moved(-1), 5), Err(-999_995_000));
         assert_eq!(far(moved(i64::MIN), 5), Err(i128::from(i64::MIN) * i128::from(S) + 5000));
         assert_eq!(far(moved(i64::MAX), 5), Err(i128::from(i64::MAX) * i128::from(S) + 5000));

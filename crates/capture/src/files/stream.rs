@@ -1,6 +1,6 @@
 //! The rows of `capture --read`.
 
-use record::rows::{CapturedPacket, CapturedPackets, LinkType, PacketAim};
+use record::rows::{CapturedPacket, CapturedPackets, LinkType, PktType};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, Stream, StreamState};
 
 use super::blocks::COMMENT;
@@ -101,7 +101,7 @@ impl<'h> FilePackets<'h> {
         let fault = self.fault.take();
         let (seen, filtered) = (std::mem::take(&mut self.seen), std::mem::take(&mut self.filtered));
         let mut stats = Accounting { seen, filtered, incomplete: fault.is_some(), ..Accounting::default() };
-        stats.used(BACKEND);
+        stats.add_backend(BACKEND);
         if let Some(fault) = fault {
             stats.add_reason(0, fault.to_string());
         }
@@ -146,10 +146,10 @@ impl<'f> FilePacket<'f> {
 }
 
 /// The packet type in a "cooked" header: two bytes at its start, or one byte after the hardware type.
-fn aim_of_cooked(row: &CapturedPacket<'_>) -> Option<PacketAim> {
+fn aim_of_cooked(row: &CapturedPacket<'_>) -> Option<PktType> {
     match (row.link_type, row.frame) {
-        (LinkType::SLL, [0, aim, ..]) => PacketAim::of(*aim),
-        (LinkType::SLL2, frame) => PacketAim::of(*frame.get(10)?),
+        (LinkType::SLL, [0, aim, ..]) => PktType::from_number(*aim),
+        (LinkType::SLL2, frame) => PktType::from_number(*frame.get(10)?),
         _ => None,
     }
 }

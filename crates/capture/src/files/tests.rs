@@ -4,7 +4,7 @@ use std::io::Write;
 
 use super::*;
 use proptest::prelude::*;
-use record::rows::PacketAim;
+use record::rows::PktType;
 
 /// A packet as read: time, number of its interface, length, bytes.
 type Read = (u64, u32, u32, Vec<u8>);
@@ -188,12 +188,12 @@ fn flags_say_whom_a_packet_is_for() {
     };
     for (flags, aim) in [
         (0, None),
-        (1, Some(PacketAim::Host)),
-        (2, Some(PacketAim::Outgoing)),
-        (1 << 2, Some(PacketAim::Host)),
-        (2 << 2 | 1, Some(PacketAim::Multicast)),
-        (3 << 2 | 1, Some(PacketAim::Broadcast)),
-        (4 << 2 | 1, Some(PacketAim::OtherHost)),
+        (1, Some(PktType::Host)),
+        (2, Some(PktType::Outgoing)),
+        (1 << 2, Some(PktType::Host)),
+        (2 << 2 | 1, Some(PktType::Multicast)),
+        (3 << 2 | 1, Some(PktType::Broadcast)),
+        (4 << 2 | 1, Some(PktType::OtherHost)),
     ] {
         assert_eq!(aim_of(flags), aim, "{flags}");
     }

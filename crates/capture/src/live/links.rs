@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 use record::rows::{Link, LinkType};
-use sys::escaped;
+use sys::escape_bytes;
 
 use crate::report::IfaceDrops;
 
@@ -106,14 +106,14 @@ impl LinkTable {
 
     /// The names of all existing interfaces, escaped.
     pub(super) fn names(&self) -> Vec<Box<str>> {
-        self.links.iter().filter(|link| link.is_there).map(|link| escaped(&link.name)).collect()
+        self.links.iter().filter(|link| link.is_there).map(|link| escape_bytes(&link.name)).collect()
     }
 
     /// Packets that interfaces have dropped since the start: the interfaces in `only`, or all if it is empty.
     pub(super) fn drops(&self, only: &[u32]) -> Vec<IfaceDrops> {
         let is_meant = |link: &&KnownLink| only.is_empty() || only.contains(&link.index);
         let drops = |link: &KnownLink| IfaceDrops {
-            iface: escaped(&link.name),
+            iface: escape_bytes(&link.name),
             packets: link.drops[1].saturating_sub(link.drops[0]),
         };
         self.links.iter().filter(is_meant).map(drops).filter(|drops| drops.packets > 0).collect()

@@ -1,6 +1,6 @@
 //! The ring of one interface, or of all interfaces of a namespace, and the state of the interface.
 use sys::packet_ring::{PacketRing, RingRequest, RingStatistics, StampClock, without_own_echo};
-use sys::{SysError, escaped};
+use sys::{SysError, escape_bytes};
 
 use super::place::OpenPlace;
 
@@ -70,14 +70,14 @@ impl OpenRing {
     /// A note for the start, if the interface is down.
     pub(super) fn caveat(&self) -> Option<String> {
         let iface = self.iface.as_ref().filter(|iface| iface.health == Health::Down)?;
-        Some(format!("{} is down: capturing starts when it is up", escaped(&iface.name)))
+        Some(format!("{} is down: capturing starts when it is up", escape_bytes(&iface.name)))
     }
 
     /// Requests time stamps of this clock; returns a sentence if it is unavailable.
     pub(super) fn stamp_by(&self, clock: StampClock) -> Option<String> {
         let iface = self.iface.as_ref().map(|iface| &*iface.name);
         let error = self.ring.stamp_by(clock, iface).err()?;
-        let name = iface.map_or_else(|| "all interfaces".into(), escaped);
+        let name = iface.map_or_else(|| "all interfaces".into(), escape_bytes);
         Some(match error.errno {
             errno if errno == sys::Errno::OPNOTSUPP => {
                 format!("{name}: the driver has no such timestamps of the network card: using the host's")
@@ -93,15 +93,19 @@ impl OpenRing {
         let Some(iface) = &mut self.iface else { return };
         if let Some(link) = place.links.present(iface.index) {
             if link.name != iface.name {
-                say(&format!("{} was renamed to {}: capturing continues", escaped(&iface.name), escaped(&link.name)));
+                say(&format!(
+                    "{} was renamed to {}: capturing continues",
+                    escape_bytes(&iface.name),
+                    escape_bytes(&link.name)
+                ));
                 iface.name.clone_from(&link.name);
             }
             let health = if link.is_up { Health::Up } else { Health::Down };
             match (iface.health, health) {
                 (Health::Up, Health::Down) => {
-                    say(&format!("{} went down: capturing continues when it is up", escaped(&iface.name)));
+                    say(&format!("{} went down: capturing continues when it is up", escape_bytes(&iface.name)));
                 }
-                (Health::Down, Health::Up) => say(&format!("{} is up", escaped(&iface.name))),
+                (Health::Down, Health::Up) => say(&format!("{} is up", escape_bytes(&iface.name))),
                 _ => {}
             }
             iface.health = health;
@@ -109,7 +113,7 @@ impl OpenRing {
         }
         if iface.health != Health::Gone {
             iface.health = Health::Gone;
-            let name = escaped(&iface.name);
+            let name = escape_bytes(&iface.name);
             say(&format!("{name} was removed: capturing continues when an interface of that name appears"));
         }
         let Some(link) = place.links.named(&iface.name) else { return };
@@ -119,7 +123,7 @@ impl OpenRing {
         if self.promiscuous {
             let _ = self.ring.see_all(link.index);
         }
-        say(&format!("{} has reappeared", escaped(&iface.name)));
+        say(&format!("{} has reappeared", escape_bytes(&iface.name)));
         iface.index = link.index;
         iface.health = if link.is_up { Health::Up } else { Health::Down };
         while self.ring.take_error().is_some() {}

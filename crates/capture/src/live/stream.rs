@@ -4,13 +4,13 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 
 use record::rows::{
-    CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, FramePlace, Link, LinkType, PacketAim, StampSource,
+    CapturedFrame, CapturedPacket, CapturedPackets, FramePlace, Link, LinkType, PktType, SimilarFrames, StampSource,
 };
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState};
 use sys::packet_ring::{
     Frame, FrameStatus, Instruction, RingKind, RingRequest, StampClock, accept_all, accepts_all_whole, sleep_precisely,
 };
-use sys::{Shortage, SysError, clock, wait_any};
+use sys::{ShortShares, SysError, clock, wait_any};
 
 use super::links::KnownLink;
 use super::place::{CapturePlace, OpenPlace, ReadLinks};
@@ -76,7 +76,7 @@ pub struct FollowPackets<'h> {
     /// How packets are delivered.
     pub delivery: Delivery,
     /// Number of other namespaces left out for lack of memory, and of namespaces with smaller rings.
-    pub shortage: Shortage,
+    pub shortage: ShortShares,
     /// Maximum number of captured bytes per packet.
     pub snaplen: u32,
     /// True to also capture packets for other hosts, on named interfaces.
@@ -105,7 +105,7 @@ pub struct FollowPackets<'h> {
 pub struct PacketStream<'h> {
     places: Vec<OpenPlace>,
     /// See [`FollowPackets::shortage`].
-    shortage: Shortage,
+    shortage: ShortShares,
     unopened: Unopened,
     rings: Vec<OpenRing>,
     pace: Pacing,
@@ -254,7 +254,7 @@ impl<'h> PacketStream<'h> {
     /// Reads the interfaces again if something has changed.
     fn hear_of_links(&mut self) {
         for (at, place) in self.places.iter_mut().enumerate() {
-            let has_changed = place.events.as_mut().is_some_and(|events| events.have_come());
+            let has_changed = place.events.as_mut().is_some_and(|events| events.have_arrived());
             if has_changed && place.renew(self.read_links).is_ok() {
                 let of_place = self.rings.iter_mut().filter(|ring| ring.at == at);
                 of_place.for_each(|ring| ring.look(place, self.say));
@@ -319,7 +319,7 @@ impl<'h> PacketStream<'h> {
                 now_ns = clock::wall_ns();
             }
             let looked_at = frames.get(if is_stamped { due as usize } else { 0 });
-            if first.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+            if first.status.has_any(FrameStatus::STAMPED_BY_ADAPTER) {
                 // Its clock differs from the host's.
                 *adapter_stamps += count;
             } else if let Some(frame) = looked_at.filter(|_| is_stamped || measures_all) {
@@ -346,7 +346,7 @@ impl<'h> PacketStream<'h> {
             frame_places.clear();
             let note = |at: usize, frame: &Frame<'_>| frame_places.push(place_of(at, frame));
             let alike = match together {
-                Together::Alike => ring.ring.take_alike(most.min(ALIKE_MAX), note),
+                Together::Alike => ring.ring.take_similar(most.min(ALIKE_MAX), note),
                 Together::One => None,
             };
             let taken = if let Some(alike) = alike {
@@ -409,7 +409,7 @@ impl<'h> PacketStream<'h> {
         }
         self.was_full = self.handed >= BATCH_MAX;
         if !self.was_full {
-            self.rings.iter_mut().for_each(|ring| ring.ring.give_back());
+            self.rings.iter_mut().for_each(|ring| ring.ring.release());
         }
         Ok(StreamState::Open)
     }
@@ -423,7 +423,7 @@ impl<'h> PacketStream<'h> {
     /// costs a few dozen.
     pub fn next_captured(
         &mut self,
-        each: &mut impl FnMut(&CapturedFrames<'_>) -> Next,
+        each: &mut impl FnMut(&SimilarFrames<'_>) -> Next,
     ) -> Result<StreamState, SourceError> {
         self.next_batch(Together::Alike, &mut |taken| {
             let Taken { first: frame, memory, places, netns_id, link } = *taken;
@@ -435,11 +435,11 @@ impl<'h> PacketStream<'h> {
                 iface_version: link.map(|link| link.version),
                 len: frame.len,
                 link_type: LinkType::of_hardware(frame.hardware),
-                packet_type: PacketAim::of(frame.packet_type.0),
+                packet_type: PktType::from_number(frame.packet_type.0),
                 iface: link.map_or(b"", |link| &link.name),
                 frame: frame.bytes,
             };
-            each(&CapturedFrames { first, memory, places })
+            each(&SimilarFrames { first, memory, places })
         })
     }
 }
@@ -493,10 +493,10 @@ fn row<'r>(frame: &Frame<'r>, netns_id: u64, link: Option<&'r KnownLink>) -> Cap
         ifindex: frame.ifindex,
         iface: link.map_or(b"", |link| &link.name),
         link_type: LinkType::of_hardware(frame.hardware),
-        packet_type: PacketAim::of(frame.packet_type.0),
-        checksum_not_ready: frame.status.has(FrameStatus::CHECKSUM_NOT_READY),
-        is_super_packet: frame.status.has(FrameStatus::GSO_TCP),
-        stamp: match frame.status.has(FrameStatus::STAMPED_BY_ADAPTER) {
+        packet_type: PktType::from_number(frame.packet_type.0),
+        checksum_not_ready: frame.status.has_any(FrameStatus::CHECKSUM_NOT_READY),
+        is_super_packet: frame.status.has_any(FrameStatus::GSO_TCP),
+        stamp: match frame.status.has_any(FrameStatus::STAMPED_BY_ADAPTER) {
             true => Some(StampSource::Adapter),
             false => Some(StampSource::Host),
         },
@@ -557,8 +557,11 @@ fn open_rings(
     let is_open = |name: &&String| places.iter().any(|place| place.links.named(name.as_bytes()).is_some());
     if let Some(missing) = ifaces.iter().find(|name| !is_open(name)) {
         let names: Vec<Box<str>> = places.iter().flat_map(|place| place.links.names()).take(NAMES_MAX).collect();
-        let text =
-            format!("interface {} does not exist; available: {}", sys::escaped(missing.as_bytes()), names.join(", "));
+        let text = format!(
+            "interface {} does not exist; available: {}",
+            sys::escape_bytes(missing.as_bytes()),
+            names.join(", ")
+        );
         return Err(SourceError { what: WHAT, fault: SourceFault::Io, cause: text.into() });
     }
     Ok(rings)
@@ -610,13 +613,13 @@ impl Stream<CapturedPackets> for PacketStream<'_> {
         let seen = self.rings.iter().map(|ring| ring.handed).sum();
         let mut stats =
             Accounting { seen, filtered: self.filtered, lost: report.dropped_by_ring, ..Accounting::default() };
-        stats.used(BACKEND);
+        stats.add_backend(BACKEND);
         if report.dropped_by_ring > 0 {
             let kib = report.ring_bytes >> 10;
             let text = format!("packets lost: the ring of {kib} KiB was full (raise with --buffer)");
             stats.add_reason(report.dropped_by_ring, text);
         }
-        let Shortage { left_out, reduced } = self.shortage;
+        let ShortShares { left_out, reduced } = self.shortage;
         let unopened = format!("were not captured ({})", self.unopened.why.as_deref().unwrap_or_default());
         for (count, is_missing, what) in [
             (

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
-use sys::outfile::{self, Contents, Opening};
+use sys::outfile::{self, Contents, OutfileOptions};
 
 /// The open file of a bundle.
 #[derive(Clone, Debug)]
@@ -23,7 +23,7 @@ pub(crate) struct BundleWriter {
 impl BundleWriter {
     /// Creates a new file that only its owner can access. Fails if the file exists, and does not follow links.
     pub(crate) fn create(path: &Path) -> io::Result<BundleWriter> {
-        let file = outfile::open(path, Opening::private(Contents::New))?;
+        let file = outfile::open(path, OutfileOptions::private(Contents::New))?;
         Ok(BundleWriter { file: Arc::new(file), pseudonyms: Pseudonyms::new(), table: "" })
     }
 

@@ -64,7 +64,7 @@ pub(super) fn window(words: &ParsedWords<'_>, request: &Request) -> Result<Optio
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let namespaces = session.namespaces();
     let reader = counter_reader(session, namespaces.as_deref(), true);
-    saved::read(&CounterTable::of_one(reader), &Demand::every_field(0), stats)
+    saved::read(&CounterTable::from_reading(reader), &Demand::every_field(0), stats)
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Hints at `--all-netns`, if a filter matches nothing in one network namespace or a recording has several.
 
 use crate::flags::request::Request;
-use engine::{Ended, Plan, Run};
+use engine::{EndReason, Plan, Run};
 use lookups::session::{Session, SessionTarget};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Table, Value};
 use tables::{Repeat, SourceProvider, Subject, TableRequest};
@@ -75,7 +75,7 @@ pub(super) fn add_replay_note(run: &mut Run, request: &Request, session: &Sessio
 
 /// True if everything was read but no row was shown.
 fn is_empty(run: &Run) -> bool {
-    run.ended == Ended::Whole && run.stats.emitted + run.stats.grouped == 0
+    run.ended == EndReason::Whole && run.stats.emitted + run.stats.grouped == 0
 }
 
 fn asks_for<T: Table>(plan: &Plan<T>, provider: &impl SourceProvider<T>, subject: Subject) -> bool {

@@ -1,7 +1,7 @@
 //! The end of a run: its messages and its exit code.
 
 use crate::flags::request::{Format, Request};
-use engine::{Ended, Run, RunError};
+use engine::{EndReason, Run, RunError};
 use lookups::session::Session;
 use record::{Accounting, SourceFault};
 use runtime::exit::Exit;
@@ -16,7 +16,7 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
     let Run { mut stats, ended } = outcome.unwrap_or_else(|error| {
         messages.push(describe(&error));
         result = Exit::Failed;
-        Run { stats: Accounting::default(), ended: Ended::Whole }
+        Run { stats: Accounting::default(), ended: EndReason::Whole }
     });
     session.finish(&mut stats);
     messages.extend(footer_lines(&stats));
@@ -24,12 +24,12 @@ pub(super) fn finish(request: &Request, session: &Session, outcome: Result<Run, 
         messages.push(stats_line(&stats));
     }
     if request.cost {
-        messages.push(cost_line(&cost::so_far().since(before), &stats));
+        messages.push(cost_line(&cost::measure().since(before), &stats));
         messages.extend(session.cost_note().map(|note| format!("cost: {note}")));
     }
     let exit = match result {
         // If the reader closed the output, it has all it wanted.
-        Exit::Ok if ended == Ended::Closed => Exit::Ok,
+        Exit::Ok if ended == EndReason::Closed => Exit::Ok,
         Exit::Ok if stats.is_partial() => Exit::Partial,
         Exit::Ok if request.exit_code && stats.emitted + stats.grouped == 0 => Exit::NoMatch,
         other => other,

@@ -43,7 +43,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
 pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     Ok(match tables::flows::prepare(&request.table()) {
         Ok((plan, provider)) => table::run(request, &plan, &provider),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 

@@ -11,7 +11,7 @@ use lookups::session::Session;
 use record::rows::{FlowEvents, SocketEvents};
 use record::{Accounting, Stream};
 use runtime::exit::Exit;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::notifier::Notifier;
 use runtime::outcome::Outcome;
 use runtime::print;
@@ -25,7 +25,7 @@ use tables::streams;
 pub(super) fn sockets(request: &Request) -> Outcome {
     let plan = match of_request::<SocketEvents>(request) {
         Ok(plan) => plan,
-        Err(wrong) => return Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => return Outcome::with_message(Exit::Usage, wrong),
     };
     run(request, &plan, |session, then| {
         let stop = || is_over(request, session);
@@ -40,7 +40,7 @@ pub(super) fn sockets(request: &Request) -> Outcome {
 pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
     let plan = match of_request::<FlowEvents>(request) {
         Ok(plan) => plan,
-        Err(wrong) => return Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => return Outcome::with_message(Exit::Usage, wrong),
     };
     run(request, &plan, |session, then| {
         let stop = || is_over(request, session);
@@ -53,11 +53,11 @@ pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
 
 /// True if the user has ended the run, the reader of the output has closed it, or the time of `--for` is over.
 pub(super) fn is_over(request: &Request, session: &Session) -> bool {
-    session.run().turn();
+    session.run().count_turn();
     if request.ends_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns) {
         return true;
     }
-    session.interrupted() || request.ship.is_none() && sys::term::reader_is_gone(sys::term::STDOUT)
+    session.interrupted() || request.ship.is_none() && sys::term::is_reader_closed(sys::term::STDOUT)
 }
 
 fn place_of<'h>(request: &Request, session: &Session, stop: &'h dyn Fn() -> bool) -> Follow<'h> {
@@ -86,25 +86,25 @@ pub(super) fn run<T: Shipped>(
 ) -> Outcome {
     let checked = request.ship.as_ref().map_or(Ok(()), |ship| Shipment::<T>::check(ship, plan.columns()));
     if let Err(wrong) = checked {
-        return Outcome::because(Exit::Usage, wrong);
+        return Outcome::with_message(Exit::Usage, wrong);
     }
     let session = match Session::open(request.target()) {
         Ok(session) => session,
-        Err(error) => return Outcome::because(error.exit(), error),
+        Err(error) => return Outcome::with_message(error.exit(), error),
     };
     if request.ship.is_some() {
         sys::signal::reopen_on_hangup();
     }
-    let before = cost::so_far();
+    let before = cost::measure();
     let (mut explained, mut left_out) = (None, Vec::new());
     session.host().begin_round();
     let outcome = open(&session, &mut |stream, words| {
         if request.explain {
             explained = Some(engine::explain(plan, &stream.offer(plan.demand())));
-            return Ok(Run { stats: Accounting::default(), ended: engine::Ended::Whole });
+            return Ok(Run { stats: Accounting::default(), ended: engine::EndReason::Whole });
         }
         if let Some(caveat) = words.caveat {
-            say(&caveat);
+            print_message(&caveat);
         }
         left_out = words.cost;
         follow(request, &session, plan, stream, words.reread)
@@ -137,9 +137,9 @@ fn follow<T: Shipped>(
         false => output::sink_of_rounds(request, session),
     };
     let mut run = streams::read(session, &request.table(), plan, stream, &mut *sink)?;
-    if sys::term::reader_is_gone(sys::term::STDOUT) {
+    if sys::term::is_reader_closed(sys::term::STDOUT) {
         // If this is noticed between two rows, the run ended as with Ctrl-C, and the reader has all it wanted.
-        run.ended = engine::Ended::Closed;
+        run.ended = engine::EndReason::Closed;
     }
     Ok(run)
 }
@@ -164,7 +164,7 @@ fn send<T: Shipped>(
         let mut sink = Reloading { shipment: &mut shipment, columns, run, reread, hangups: 0 };
         let mut run = plan.run_rows(&mut StreamFeed::new(stream, lookups, &stop), &mut sink)?;
         drop(line);
-        notifier.iter().for_each(Notifier::stopping);
+        notifier.iter().for_each(Notifier::report_stopping);
         lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
         shipment.finish(request.stats, &mut run.stats);
         Ok(run)
@@ -176,7 +176,7 @@ fn announce(request: &Request) {
     let Some(ship) = &request.ship else { return };
     let targets: Vec<String> = ship.targets.iter().map(ToString::to_string).collect();
     let until = long_work::until(time_left(request));
-    say(&format!("shipping rows of `{}` to {}, {until}", request.command, targets.join(", ")));
+    print_message(&format!("shipping rows of `{}` to {}, {until}", request.command, targets.join(", ")));
 }
 
 /// Returns the time until `--for` ends the run, in tenths of a second. It is rounded up, because the time started when

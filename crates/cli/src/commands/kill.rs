@@ -16,7 +16,7 @@ use record::rows::{Endpoint, Socket, Sockets, need};
 use record::{Accounting, Annotate, Annotated, Each, Field, Kind, Lookups, Next, Proto, Source, State, Value};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
-use sockets::{Closing, Target, Via};
+use sockets::{CloseOutcome, Target, Via};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use sys::Host;
@@ -58,7 +58,7 @@ fn target_of(key: &[Value<'_>]) -> Option<Target> {
         Value::U64(token) => u32::try_from(token).ok(),
         _ => None,
     };
-    let target = Target::of(&Socket {
+    let target = Target::from_row(&Socket {
         cookie,
         proto: Proto::ALL.into_iter().find(|known| known.name() == proto)?,
         family: u8::try_from(family).ok()?,
@@ -99,7 +99,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
             let closer = Closer { host: session.host(), choosing: &choosing, closed: 0, not_closed: Vec::new() };
             acting::run(session, sink, rounds, yes, closer)
         }),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -141,7 +141,7 @@ struct Remembering<'c> {
 
 impl Annotate<Sockets> for Remembering<'_> {
     fn row(&mut self, row: &Socket<'_>, each: &mut Each<'_, Sockets>) -> Next {
-        if !self.choosing.test.matches(row, &self.lookups) || Target::of(row).is_some() {
+        if !self.choosing.test.matches(row, &self.lookups) || Target::from_row(row).is_some() {
             return each(row);
         }
         *self.choosing.unclosable.borrow_mut().entry(row.proto).or_default() += 1;
@@ -159,14 +159,14 @@ struct Closer<'c> {
     host: &'c Host,
     choosing: &'c Choosing,
     closed: u64,
-    not_closed: Vec<Closing>,
+    not_closed: Vec<CloseOutcome>,
 }
 
 impl Act for Closer<'_> {
     const VERB: Verb =
         Verb { thing: "socket", things: "sockets", infinitive: "close", present: "closes", past: "closed" };
 
-    const RESULTS: &'static [&'static str] = Closing::NAMES;
+    const RESULTS: &'static [&'static str] = CloseOutcome::NAMES;
 
     const KEY_CELLS: usize = KEY.len();
 
@@ -176,7 +176,7 @@ impl Act for Closer<'_> {
         let result = sockets::close(self.host, &target);
         let name = result.name();
         match result {
-            Closing::Closed | Closing::Aborted => self.closed += 1,
+            CloseOutcome::Closed | CloseOutcome::Aborted => self.closed += 1,
             other => self.not_closed.push(other),
         }
         Value::Name(name)
@@ -224,12 +224,12 @@ mod tests {
             Socket { family: 10, local: v6, peer: v6, state: State::LISTEN, ..row },
         ];
         for row in rows {
-            let key: Vec<Value<'_>> = KEY.iter().map(|field| field.cell(&row, &Lookups::none())).collect();
-            assert_eq!(target_of(&key), Target::of(&row));
+            let key: Vec<Value<'_>> = KEY.iter().map(|field| field.cell(&row, &Lookups::empty())).collect();
+            assert_eq!(target_of(&key), Target::from_row(&row));
             assert!(target_of(&key).is_some());
         }
         let none = Socket { cookie: 0, ..row };
-        let key: Vec<Value<'_>> = KEY.iter().map(|field| field.cell(&none, &Lookups::none())).collect();
+        let key: Vec<Value<'_>> = KEY.iter().map(|field| field.cell(&none, &Lookups::empty())).collect();
         assert_eq!(target_of(&key), None);
         assert_eq!(target_of(&[]), None);
     }

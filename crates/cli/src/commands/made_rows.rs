@@ -35,10 +35,10 @@ impl<T: Table> MadeRows<T> {
 
     /// Writes the rows to a sink.
     pub(super) fn write_to<'b>(&self, sink: &mut dyn Sink, rows: &[T::Row<'b>]) -> Outcome {
-        let (made, lookups) = (Made::<T> { rows }, Lookups::none());
+        let (made, lookups) = (Made::<T> { rows }, Lookups::empty());
         match self.plan.run(&mut OneRound::new(&made, &lookups, &|| false), sink) {
             Ok(_) => Exit::Ok.into(),
-            Err(error) => Outcome::because(Exit::Failed, error),
+            Err(error) => Outcome::with_message(Exit::Failed, error),
         }
     }
 }

@@ -15,7 +15,7 @@ use tables::NetnsProvider;
 pub(super) struct NetnsCommand<T>(PhantomData<T>);
 
 impl<T: NetnsTable> NetnsCommand<T> {
-    const TABLES: &'static [Schema] = &[Schema::of::<T>()];
+    const TABLES: &'static [Schema] = &[Schema::from_table::<T>()];
 
     /// The registry's entry, except for the help line and the examples. Any user can fill the tables of a network
     /// namespace of their own, so they are recorded after the small parts.

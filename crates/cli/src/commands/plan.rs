@@ -62,7 +62,7 @@ mod tests {
         fn order<T: Table>(line: &str) -> String {
             let request = Request::of_line(line).unwrap();
             let ast = engine::filter::parse(&request.shown.filter).unwrap();
-            let asked = tables::plan::in_fields(Schema::of::<T>(), &request.table(), &ast).unwrap();
+            let asked = tables::plan::in_fields(Schema::from_table::<T>(), &request.table(), &ast).unwrap();
             let keys: Vec<&str> = asked.sort.iter().map(|key| &*key.name).collect();
             assert!(keys.is_empty() || asked.ties_by_arrival || line.contains("--sort"), "{line}");
             keys.join(" ")

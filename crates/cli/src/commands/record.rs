@@ -13,7 +13,7 @@ use lookups::recording_file;
 use lookups::session::{Session, SessionTarget};
 use record::Accounting;
 use runtime::exit::Exit;
-use runtime::messages::{footer_lines, say};
+use runtime::messages::{footer_lines, print_message};
 use runtime::outcome::Outcome;
 use runtime::print;
 use std::path::{Path, PathBuf};
@@ -108,7 +108,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     };
     let session = match Session::open(target) {
         Ok(session) => session,
-        Err(error) => return Ok(Outcome::because(error.exit(), error)),
+        Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
     };
     announce(&asked);
     let mut stats = Accounting::default();
@@ -120,7 +120,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let rows: Vec<String> = rows.into_iter().map(|(count, rows)| format!("{count} {rows}")).collect();
     let printed = print::print_prose(&format!(
         "{}: {size}, {rounds} round{} of {namespaces} network namespace{}; in the last one {}\n",
-        sys::escaped(asked.file.as_os_str().as_encoded_bytes()),
+        sys::escape_bytes(asked.file.as_os_str().as_encoded_bytes()),
         plural(usize::try_from(rounds).unwrap_or(usize::MAX)),
         plural(namespaces),
         rows.join(", "),
@@ -153,12 +153,12 @@ fn packed(file: &Path, stats: &mut Accounting) -> String {
 
 /// Announces the recorded host or namespace, the file, and the end of the run.
 fn announce(asked: &RecordRequest) {
-    let file = sys::escaped(asked.file.as_os_str().as_encoded_bytes());
+    let file = sys::escape_bytes(asked.file.as_os_str().as_encoded_bytes());
     let what = match &asked.netns {
         Some(name) => format!("network namespace {name}"),
         None => "every network namespace".to_owned(),
     };
-    say(&match asked.length {
+    print_message(&match asked.length {
         Duration::ZERO => format!("recording one round of {what} in {file}"),
         length => format!("recording {what} in {file}, one round per second, {}", long_work::until(Some(length))),
     });

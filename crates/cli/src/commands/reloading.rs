@@ -3,7 +3,7 @@
 use crate::flags::request::Request;
 use engine::{CellsOf, Disposition, ReadRows, RowSink};
 use record::{Columns, Lookups, RowCells};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::run_state::RunState;
 use shipping::{Shipment, Shipped};
 use std::sync::Arc;
@@ -27,15 +27,21 @@ impl<T: Shipped> Reloading<'_, T> {
         let request = match reread() {
             Ok(request) => request,
             Err(why) => {
-                return say(&format!("the new configuration is rejected, the previous one stays in effect: {why}"));
+                return print_message(&format!(
+                    "the new configuration is rejected, the previous one stays in effect: {why}"
+                ));
             }
         };
         let Some(ship) = &request.ship else {
-            return say("the new configuration is rejected, the previous one stays in effect: it has no `to`");
+            return print_message(
+                "the new configuration is rejected, the previous one stays in effect: it has no `to`",
+            );
         };
         match Shipment::<T>::check(ship, self.columns) {
             Ok(()) => self.shipment.reload(ship, self.columns, self.run),
-            Err(why) => say(&format!("the new configuration is rejected, the previous one stays in effect: {why}")),
+            Err(why) => {
+                print_message(&format!("the new configuration is rejected, the previous one stays in effect: {why}"))
+            }
         }
     }
 }
@@ -56,7 +62,7 @@ impl<T: Shipped> RowSink<T> for Reloading<'_, T> {
 
     fn flush(&mut self) {
         self.shipment.flush();
-        let hangups = sys::signal::hangups();
+        let hangups = sys::signal::hangup_count();
         let Some(reread) = self.reread.filter(|_| hangups != self.hangups) else { return };
         self.hangups = hangups;
         self.reload(reread);

@@ -79,10 +79,10 @@ Examples:
 fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let mut request = Request::of(words)?;
     // The filter is first checked alone, so that an error shows it as the user wrote it.
-    let table = Schema::of::<Sockets>();
+    let table = Schema::from_table::<Sockets>();
     let checked = plan::parse(table, &request).and_then(|ast| plan::bind(table, &request, &ast));
     if let Err(wrong) = checked {
-        return Ok(Outcome::because(Exit::Usage, wrong));
+        return Ok(Outcome::with_message(Exit::Usage, wrong));
     }
     let shown = &mut request.shown;
     shown.filter = match shown.filter.trim() {

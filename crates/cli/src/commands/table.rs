@@ -25,7 +25,7 @@ pub(super) fn show<T: Table, P: SourceProvider<T>>(
 ) -> Outcome {
     match plan::of_request(request).and_then(|plan| Ok((provider(&plan)?, plan))) {
         Ok((provider, plan)) => run(request, &plan, &provider),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     }
 }
 
@@ -49,12 +49,12 @@ fn run_through<T: Table>(
 ) -> Outcome {
     let session = match Session::open(request.target()) {
         Ok(session) => session,
-        Err(error) => return Outcome::because(error.exit(), error),
+        Err(error) => return Outcome::with_message(error.exit(), error),
     };
     if request.explain {
         return explain(&session, plan, provider).into();
     }
-    let before = cost::so_far();
+    let before = cost::measure();
     let outcome = through(&session, output::sink_of_rounds(request, &session), &mut |sink| {
         let mut run = tables::rounds::read(&session, &request.table(), plan, provider, sink)?;
         hints.add_container(&mut run, &session, plan, provider);
@@ -92,7 +92,7 @@ pub(super) fn act_through<T: Table>(
 fn explain<T: Table>(session: &Session, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> Exit {
     let mut stats = Accounting::default();
     session.find_namespaces(None, &mut stats);
-    let text = provider.with_source(session, Lookups::none(), &mut stats, |source| {
+    let text = provider.with_source(session, Lookups::empty(), &mut stats, |source| {
         engine::explain(plan, &source.prepare(plan.demand()).offer())
     });
     print::print_prose(&text)

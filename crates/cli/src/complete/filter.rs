@@ -66,7 +66,8 @@ fn is_part_of_word(c: char) -> bool {
 fn of_fields(command: &'static Command, word: &str) -> Vec<Proposal> {
     let fields = fields(command);
     let is_no_field = |word: &&(&str, &str)| fields.iter().all(|field| field.name != word.0);
-    let is_known = |word: &&(&str, &str)| command.tables.iter().any(|table| engine::filter::knows(*table, word.0));
+    let is_known =
+        |word: &&(&str, &str)| command.tables.iter().any(|table| engine::filter::is_known_name(*table, word.0));
     let ends = ENDS.iter().filter(is_no_field).filter(is_known);
     let is_proposed = |field: &&FieldInfo| !word.is_empty() || field.show != Show::Asked;
     let words = fields.iter().filter(is_proposed).map(|field| Proposal::new(field.name, field.doc));

@@ -16,7 +16,7 @@ const PROCESSES_MAX: usize = 20_000;
 
 /// Namespaces with a name from ip-netns(8).
 pub(super) fn namespaces() -> Vec<Proposal> {
-    proposals(sys::netns::named().into_iter().map(|(name, _)| name))
+    proposals(sys::netns::list_named().into_iter().map(|(name, _)| name))
 }
 
 /// Containers, found by their cgroups.

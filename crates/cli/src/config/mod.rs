@@ -10,7 +10,7 @@ mod words;
 use crate::command::{Command, ParsedWords};
 use crate::flags::parser;
 use runtime::exit::Exit;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use settings::Setting;
 use std::path::{Path, PathBuf};
@@ -29,13 +29,13 @@ pub(crate) struct Config {
 impl Config {
     /// Reads `path` for `command` and prints warnings. The error is a complete sentence with file, line and column.
     pub(crate) fn read(path: &Path, command: &Command) -> Result<Config, Outcome> {
-        let failed = |text: String| Outcome::because(Exit::Failed, text);
+        let failed = |text: String| Outcome::with_message(Exit::Failed, text);
         let (text, access) = trust::read(path).map_err(failed)?;
         let config = Config { path: path.to_owned(), text, settings: Vec::new() };
         let read = settings::read(&config.text, command);
         let settings = read.map_err(|fault| usage(&config.placed(fault.at, &fault.text)))?;
         if let Some(secret) = access.warns_of(&settings) {
-            say(&format!("{}: {secret}", config.shown()));
+            print_message(&format!("{}: {secret}", config.shown()));
         }
         Ok(Config { settings, ..config })
     }
@@ -94,10 +94,10 @@ impl Config {
 }
 
 fn usage(text: &str) -> Outcome {
-    Outcome::because(Exit::Usage, text)
+    Outcome::with_message(Exit::Usage, text)
 }
 
 /// A path for messages.
 fn shown(path: &Path) -> Box<str> {
-    sys::escaped(path.as_os_str().as_encoded_bytes())
+    sys::escape_bytes(path.as_os_str().as_encoded_bytes())
 }

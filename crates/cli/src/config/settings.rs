@@ -1,7 +1,7 @@
 //! The settings of a TOML file: each key is a flag, and each value the text that follows it on a command line.
 use crate::command::Command;
 use crate::flags::defs::{FLAGS, Flag, Takes};
-use engine::nearest;
+use engine::find_nearest;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -77,7 +77,7 @@ fn flag(key: &str, command: &Command) -> Result<&'static Flag, String> {
         return Err(format!("`{key}` belongs on the command line: it concerns a single run"));
     }
     let known = FLAGS.iter().filter(goes).map(|flag| flag.long).chain([FILTER.long]);
-    let hint = nearest(&key.replace('_', "-"), known).map(|near| format!("; did you mean `{near}`?"));
+    let hint = find_nearest(&key.replace('_', "-"), known).map(|near| format!("; did you mean `{near}`?"));
     Err(format!("unknown key `{key}`{}", hint.as_deref().unwrap_or(": keys are the long names of flags")))
 }
 

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn operands_are_found_behind_flags_and_their_values() {
+    fn operands_are_found_after_flags_and_their_values() {
         fn first(line: &str) -> Option<&str> {
             first_operand(&words(line)).and_then(|at| line.split_whitespace().nth(at))
         }

@@ -41,7 +41,8 @@ impl Format {
     /// True if rows in this format are aligned, for people; only then columns depend on rows.
     pub(crate) fn is_aligned(self, color: Option<bool>) -> bool {
         // watch(1) and scripts that draw a screen set its width.
-        let is_drawn = || sys::term::is_terminal(1) || runtime::width::asked().is_some() || color == Some(true);
+        let is_drawn =
+            || sys::term::is_terminal(1) || runtime::width::requested_width().is_some() || color == Some(true);
         self == Format::Plain || self == Format::Table && is_drawn()
     }
 
@@ -51,7 +52,7 @@ impl Format {
     }
 }
 
-/// The columns that stay longest on a narrow terminal, see [`sinks::Room`].
+/// The columns that stay longest on a narrow terminal, see [`sinks::TableRoom`].
 #[derive(Clone, Debug, Default)]
 pub(crate) struct KeptColumns {
     /// Columns that the user named.
@@ -80,7 +81,7 @@ impl KeptColumns {
         }
         let columns = shown.columns.as_deref().unwrap_or("").split(',');
         let columns = columns.map(str::trim).filter(|item| !item.starts_with('-'));
-        let keys = engine::Sort::parse_list(shown.sort.as_deref().unwrap_or(""));
+        let keys = engine::SortKey::parse_list(shown.sort.as_deref().unwrap_or(""));
         let keys = keys.iter().map(|key| &*key.name);
         // Columns that a switch implies also count as requested.
         let implied = [("all-netns", "netns"), ("yes", "result"), ("stack", "stack")];
@@ -93,7 +94,7 @@ impl KeptColumns {
         KeptColumns {
             unusual: table.map_or_else(Vec::new, |table| unusual(table, shown, &named)),
             named,
-            keeps: tables.iter().flat_map(|table| table.keeps()).copied().collect(),
+            keeps: tables.iter().flat_map(|table| table.kept_columns()).copied().collect(),
             can_be_named: words.takes("columns"),
             see_by,
         }
@@ -524,7 +525,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_together_is_said() {
+    fn flags_that_exclude_each_other_are_refused() {
         for (line, says) in [
             ("--record a --replay b", "cannot be used with"),
             ("--all-netns --netns a", "cannot be used with"),

@@ -1,9 +1,9 @@
 //! `netwren help filters`, `netwren help columns [TABLE]`: help topics other than commands.
 
 use crate::command::Commands;
-use engine::nearest;
+use engine::find_nearest;
 use runtime::exit::Exit;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::print;
 use std::ffi::OsString;
 
@@ -38,12 +38,12 @@ fn columns(name: &str, commands: Commands) -> Exit {
     match found {
         Some(table) => print::print_prose(&engine::columns::help(*table)),
         None => {
-            let hint = nearest(name, tables().map(|command| command.name));
+            let hint = find_nearest(name, tables().map(|command| command.name));
             let hint = hint.map_or_else(
                 || "`netwren help columns` lists the tables".to_owned(),
                 |hint| format!("did you mean `netwren help columns {hint}`?"),
             );
-            say(&format!("unknown table `{}`; {hint}", name.escape_debug()));
+            print_message(&format!("unknown table `{}`; {hint}", name.escape_debug()));
             Exit::Usage
         }
     }

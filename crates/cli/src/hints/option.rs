@@ -5,7 +5,7 @@ use super::{other_tool, own_line};
 use crate::command::{Command, Commands};
 use crate::flags::defs::FLAGS;
 use crate::flags::near_command::is_slip;
-use engine::nearest;
+use engine::find_nearest;
 use std::ffi::OsString;
 
 /// Options of other tools, each with advice on what to do here. Advice is used only if the command takes the flag that
@@ -81,7 +81,8 @@ impl GivenOption<'_> {
             return Some(self.because(text, line.filter(|_| text.ends_with("leave it out"))));
         }
         let name = long.replace('-', "_");
-        let knows = |name: &str| self.command.tables.first().is_some_and(|table| engine::filter::knows(*table, name));
+        let knows =
+            |name: &str| self.command.tables.first().is_some_and(|table| engine::filter::is_known_name(*table, name));
         let single = name.trim_end_matches('s');
         match () {
             () if knows(&name) => Some(self.as_filter(&name)),
@@ -153,7 +154,7 @@ fn near_flag(name: &str, command: &Command) -> Option<&'static str> {
         let rest = name.strip_prefix(*flag).filter(|_| flag.len() >= 3);
         rest.is_some_and(|rest| rest.starts_with('_') || rest.len() == 1)
     };
-    let near = own().find(is_longer).or_else(|| nearest(name, own()))?;
+    let near = own().find(is_longer).or_else(|| find_nearest(name, own()))?;
     let plain = near.replace('-', "_");
     let is_beginning = name.len() >= 3 && plain.starts_with(name);
     (is_longer(&near) || is_beginning || is_slip(name.as_bytes(), plain.as_bytes())).then_some(near)

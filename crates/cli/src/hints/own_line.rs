@@ -6,7 +6,7 @@ use crate::flags::defs::Scope;
 use crate::flags::parser;
 use crate::flags::request::Request;
 use crate::flags::shell_line::shell_line;
-use pcapfilter::{FilterTarget, LinkType, NameFiles, Origin};
+use pcapfilter::{FilterTarget, LinkType, NameFiles, PacketOrigin};
 use record::Schema;
 use record::rows::Sockets;
 use std::ffi::OsString;
@@ -46,7 +46,7 @@ fn filter(command: &Command, written: &str, tests: &[String]) -> Option<Option<S
     let written = match written {
         "" => String::new(),
         text if command.tables.iter().any(|table| is_filter(command, *table, text)) => text.to_owned(),
-        text => engine::filter::meant(*command.tables.first()?, text)?,
+        text => engine::filter::suggest_filter(*command.tables.first()?, text)?,
     };
     let has_or = written.split_whitespace().any(|word| word == "or" || word == "||");
     let written = if has_or && !tests.is_empty() { format!("({written})") } else { written };
@@ -98,7 +98,7 @@ fn is_filter(command: &Command, table: Schema, text: &str) -> bool {
     if text.is_empty() {
         return true;
     }
-    let sockets = (table.name() == "flows").then(Schema::of::<Sockets>);
+    let sockets = (table.name() == "flows").then(Schema::from_table::<Sockets>);
     let is_of_fields = engine::filter::parse(text)
         .is_ok_and(|ast| [table].into_iter().chain(sockets).any(|table| engine::filter::bind(table, &ast).is_ok()));
     is_of_fields || command.scope.meets(Scope::CAPTURE) && is_expression(text)
@@ -106,7 +106,7 @@ fn is_filter(command: &Command, table: Schema, text: &str) -> bool {
 
 /// True if pcap-filter compiles the text for Ethernet.
 fn is_expression(text: &str) -> bool {
-    let origin = Origin::Live { vlan_beside: true };
+    let origin = PacketOrigin::Live { vlan_beside: true };
     let target = FilterTarget { link: LinkType::Ethernet, origin, snaplen: u32::MAX, netmask: None };
     pcapfilter::compile(text, &target, &NameFiles::default()).is_ok()
 }

@@ -104,8 +104,8 @@ pub(crate) fn furnish(lab: &Lab) {
         Entry::sctp(v4(1, 7000), v4(9, 3868), 4),
         Entry::ports(136, v4(1, 7001), v4(9, 7)),
         Entry::ports(47, v4(1, 0x1f), v4(9, 0x2f)),
-        Entry::generic(50, v4(1, 0).0, v4(9, 0).0),
-        Entry::generic(253, v4(1, 0).0, v4(9, 0).0),
+        Entry::without_ports(50, v4(1, 0).0, v4(9, 0).0),
+        Entry::without_ports(253, v4(1, 0).0, v4(9, 0).0),
         Entry::tcp(v4(4, 2100), v4(210, 21), 3).helper("ftp"),
     ]);
 }

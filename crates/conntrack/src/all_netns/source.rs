@@ -41,7 +41,7 @@ impl<'h> AllNetnsConntrack<'h> {
     // host's buckets once instead of once per namespace.
     fn walk(&self, demand: &Demand<Nat>) -> Option<ConntrackSource<'h>> {
         if self.host.is_replay() {
-            return self.host.holds(&bpf::key(0, true)).then(|| self.source(0).of_all());
+            return self.host.contains(&bpf::key(0, true)).then(|| self.source(0).of_all());
         }
         let wanted = match self.options.via {
             Some(via) => via == Via::Bpf,
@@ -137,7 +137,8 @@ impl AllNetnsScan<'_, '_> {
         let all = self.all;
         let mut stats = Accounting::default();
         self.chains = None;
-        let handed_out = RefCell::new(if all.is_followed() { HandedOut::noting() } else { HandedOut::default() });
+        let handed_out =
+            RefCell::new(if all.is_followed() { HandedOut::new_recording() } else { HandedOut::default() });
         if let Some(walk) = &mut self.walk {
             let walked = walk.read(cache, each, &handed_out);
             self.chains = walk.chains();

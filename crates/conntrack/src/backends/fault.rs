@@ -49,7 +49,7 @@ impl ReadFailure {
             ReadFailure::Walk(WalkError::Unavailable(_)) => SourceFault::Unsupported,
             ReadFailure::Walk(WalkError::Broken(error)) => fault_of(Some(error.errno)),
         };
-        SourceError { what: table.what(), fault, cause: Box::new(self) }
+        SourceError { what: table.description(), fault, cause: Box::new(self) }
     }
 }
 

@@ -3,16 +3,16 @@ use netlink::DumpError;
 use record::rows::{Conntrack, Expectation, nat_need};
 use sys::{Errno, Host, NetNs, SysError};
 
-use crate::backends::bpf::cache::{Ask, BackendCache, key as walk_key, parts_for};
+use crate::backends::bpf::cache::{BackendCache, WalkParameters, key as walk_key, parts_for};
 use crate::backends::bpf::chains::Chains;
 use crate::backends::bpf::walk_filter::WalkFilter;
 use crate::backends::fault::ReadFailure;
-use crate::backends::netlink::dump::{Dumped, dump_entries, dump_expectations, key};
+use crate::backends::netlink::dump::{DumpResult, dump_entries, dump_expectations, key};
 use crate::backends::proc::file as proc_file;
 use crate::backends::proc::line::parse_proc_line;
 use crate::backends::rows::Rows;
-use crate::backends::seen::Seen;
-use crate::choose::{Recorded, Via};
+use crate::backends::seen::RowKeys;
+use crate::choose::{RecordedBackends, Via};
 use crate::kernel_filter::KernelFilter;
 use crate::options::Options;
 use crate::sizes::Size;
@@ -51,23 +51,23 @@ impl<'h> ReadTarget<'h> {
     }
 
     /// The backends through which the host's recording holds this table.
-    pub(crate) fn recorded(&self) -> Recorded {
+    pub(crate) fn recorded_backends(&self) -> RecordedBackends {
         let Options { netns_id, table, .. } = self.options;
-        Recorded {
-            netlink: [0, 2, 10].iter().any(|family| self.host.holds(&key(table, netns_id, *family))),
-            proc: self.host.holds(&proc_file::key(netns_id)),
-            bpf: self.host.holds(&walk_key(netns_id, self.all)),
+        RecordedBackends {
+            netlink: [0, 2, 10].iter().any(|family| self.host.contains(&key(table, netns_id, *family))),
+            proc: self.host.contains(&proc_file::key(netns_id)),
+            bpf: self.host.contains(&walk_key(netns_id, self.all)),
         }
     }
 
     /// True if netlink reads the entries that an interrupted walk left out; in a replay, if it did so in the recording.
     pub(crate) fn is_followed(&self) -> bool {
-        if self.host.is_replay() { self.recorded().netlink } else { self.options.via != Some(Via::Bpf) }
+        if self.host.is_replay() { self.recorded_backends().netlink } else { self.options.via != Some(Via::Bpf) }
     }
 
     /// The request for a walk that fills the fields of the `need` bits. `note` is the stream's note in a recording.
-    pub(crate) fn walk_ask<'a>(&'a self, need: u64, filter: &'a WalkFilter, note: &'a str) -> Ask<'a> {
-        Ask {
+    pub(crate) fn walk_ask<'a>(&'a self, need: u64, filter: &'a WalkFilter, note: &'a str) -> WalkParameters<'a> {
+        WalkParameters {
             netns: self.netns,
             all: self.all,
             parts: parts_for(need, self.all),
@@ -116,18 +116,18 @@ impl TableReader<'_, '_, '_, '_> {
         match walked {
             Ok(walked) => {
                 self.chains = walked.chains;
-                rows.stats.used(Via::Bpf.name());
+                rows.stats.add_backend(Via::Bpf.name());
                 Ok(())
             }
             Err(error) if rows.stats.rows() > 0 && rows.handed_out.is_noting() => {
-                rows.stats.used(Via::Bpf.name());
-                rows.stats.note(format!("the rest was read via netlink: {error}"));
+                rows.stats.add_backend(Via::Bpf.name());
+                rows.stats.add_note(format!("the rest was read via netlink: {error}"));
                 rows.handed_out.finish();
                 if target.all { Ok(()) } else { self.by_netlink_or_proc(kernel) }
             }
             Err(error) if rows.stats.rows() > 0 || !target.is_followed() => Err(ReadFailure::Walk(error)),
             Err(error) => {
-                rows.stats.note(format!("read via netlink: {error}"));
+                rows.stats.add_note(format!("read via netlink: {error}"));
                 self.by_netlink_or_proc(kernel)
             }
         }
@@ -151,7 +151,7 @@ impl TableReader<'_, '_, '_, '_> {
                     Ok(()) => {
                         self.rows
                             .stats
-                            .note(format!("read from /proc/net/nf_conntrack, which has fewer fields: {error}"));
+                            .add_note(format!("read from /proc/net/nf_conntrack, which has fewer fields: {error}"));
                         Ok(())
                     }
                     Err(proc) => Err(ReadFailure::NetlinkAndProc(error, proc)),
@@ -164,7 +164,7 @@ impl TableReader<'_, '_, '_, '_> {
     fn by_netlink(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
         let (host, options) = (self.target.host, self.target.options);
         // A recording holds one stream of both families, or one for each.
-        let held = |family: &u8| host.holds(&key(options.table, options.netns_id, *family));
+        let held = |family: &u8| host.contains(&key(options.table, options.netns_id, *family));
         let families: &[u8] = match host.is_replay() {
             true if held(&0) => &[0],
             true => &[2, 10],
@@ -172,7 +172,7 @@ impl TableReader<'_, '_, '_, '_> {
         };
         // An empty table is recorded as an empty stream, or by its count (`ConntrackScan::is_empty`).
         if host.is_replay() && !families.iter().any(held) {
-            let table = options.table.what();
+            let table = options.table.description();
             return Err(DumpError::Io(SysError::new("replay", table, Errno::NOT_RECORDED)));
         }
         for family in families.iter().filter(|family| held(family)) {
@@ -180,7 +180,7 @@ impl TableReader<'_, '_, '_, '_> {
             if options.table == CtTable::Expect {
                 self.expectations(*family)?;
             } else if self.target.as_dump {
-                self.entries_as_they_come(&filter)?;
+                self.read_entries_unordered(&filter)?;
             } else {
                 self.entries_until_steady(&filter)?;
             }
@@ -188,14 +188,14 @@ impl TableReader<'_, '_, '_, '_> {
                 break;
             }
         }
-        self.rows.stats.used(Via::Netlink.name());
+        self.rows.stats.add_backend(Via::Netlink.name());
         Ok(())
     }
 
     // A dump misses entries and repeats others if the hash table is resized during it, and the kernel does not report
     // that (no NLM_F_DUMP_INTR). In that case the table is read again, without the entries that were handed out.
     fn entries_until_steady(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
-        let mut seen = Seen::new();
+        let mut seen = RowKeys::new();
         for _ in 0..=RESIZED_RETRIES {
             if !self.entries(filter, &mut seen)? || self.rows.stopped {
                 return Ok(());
@@ -209,7 +209,7 @@ impl TableReader<'_, '_, '_, '_> {
     // Returns true if the table was resized during the dump. The number of buckets is read after each receive buffer
     // and before any row of it is handed out: the kernel changes the number under the locks under which it moves
     // entries.
-    fn entries(&mut self, filter: &KernelFilter, seen: &mut Seen) -> Result<bool, DumpError> {
+    fn entries(&mut self, filter: &KernelFilter, seen: &mut RowKeys) -> Result<bool, DumpError> {
         let (host, place) = (self.target.host, self.target.netns_ref());
         let note = filter_note(filter);
         let mut buckets = Size::of_buckets(host, place);
@@ -218,7 +218,7 @@ impl TableReader<'_, '_, '_, '_> {
         let table = self.target.options.table;
         let rows = &mut self.rows;
         let done = dump_entries(host, place, table, filter, &note, |row, number| {
-            rows.stats.arrived(1);
+            rows.stats.add_arrived(1);
             if number != block && !resized {
                 block = number;
                 resized = buckets.read() != before;
@@ -234,13 +234,13 @@ impl TableReader<'_, '_, '_, '_> {
 
     // Reads one dump: every row is handed out in the kernel's order, and counters may be reset to 0, so nothing is read
     // again. Reading the number of buckets before and after detects a resize.
-    fn entries_as_they_come(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
+    fn read_entries_unordered(&mut self, filter: &KernelFilter) -> Result<(), DumpError> {
         let (host, place) = (self.target.host, self.target.netns_ref());
         let mut buckets = Size::of_buckets(host, place);
         let before = buckets.read();
         let rows = &mut self.rows;
         let done = dump_entries(host, place, self.target.options.table, filter, &filter_note(filter), |row, _| {
-            rows.stats.arrived(1);
+            rows.stats.add_arrived(1);
             rows.row(row)
         })?;
         self.count(&done);
@@ -253,7 +253,7 @@ impl TableReader<'_, '_, '_, '_> {
     fn expectations(&mut self, family: u8) -> Result<(), DumpError> {
         let rows = &mut self.rows;
         let each = |row: &Expectation<'_>| {
-            rows.stats.arrived(1);
+            rows.stats.add_arrived(1);
             let master = row.master;
             rows.row(&Conntrack {
                 netns_id: row.netns_id,
@@ -272,9 +272,9 @@ impl TableReader<'_, '_, '_, '_> {
         Ok(())
     }
 
-    fn count(&mut self, done: &Dumped) {
+    fn count(&mut self, done: &DumpResult) {
         let stats = &mut self.rows.stats;
-        stats.arrived(done.malformed);
+        stats.add_arrived(done.malformed);
         stats.failed_rows(done.malformed, done.first_error);
         stats.unknown_attrs(done.unknown_attrs);
         if done.end.interrupted {
@@ -291,19 +291,19 @@ impl TableReader<'_, '_, '_, '_> {
         let now_ns = Some(rows.now_ns);
         // Unlike with netlink, every row is looked up from the start: a read returns a page of some twenty rows, and
         // reading the number of buckets after each page would cost more.
-        let mut seen = Seen::new();
+        let mut seen = RowKeys::new();
         seen.watch();
         for _ in 0..=RESIZED_RETRIES {
             let mut buckets = Size::of_buckets(host, place);
             let before = buckets.read();
             let stopped = proc_file::lines(host, place, |line| {
-                rows.stats.arrived(1);
+                rows.stats.add_arrived(1);
                 match parse_proc_line(line, place.netns_id, now_ns) {
                     Ok(row) => rows.row_unless_out(&row, &mut seen),
-                    Err(error) => rows.failed(error),
+                    Err(error) => rows.add_failure(error),
                 }
             })?;
-            rows.stats.used(Via::Proc.name());
+            rows.stats.add_backend(Via::Proc.name());
             if stopped || buckets.read() == before {
                 return Ok(());
             }

@@ -7,7 +7,7 @@ use record::{Each, Next, RowBytes, RowCache, RowStats, RowVisitor};
 use sys::SysError;
 
 use crate::backends::bpf::rows::EntryBytes;
-use crate::backends::seen::{HandedOut, Seen};
+use crate::backends::seen::{HandedOut, RowKeys};
 use crate::labels::LabelNames;
 
 /// Destination of decoded rows.
@@ -34,7 +34,7 @@ impl Rows<'_, '_> {
         self.stats.row();
         let next = match row.labels.is_some() || row.start_ns.is_some() {
             false => (self.each)(row),
-            true => self.furnished(row),
+            true => self.hand_out_completed(row),
         };
         self.flow(next)
     }
@@ -51,7 +51,7 @@ impl Rows<'_, '_> {
     }
 
     // Completes the few rows that have labels or times, with label names and with the time from which ages count.
-    fn furnished(&mut self, row: &Conntrack<'_>) -> Next {
+    fn hand_out_completed(&mut self, row: &Conntrack<'_>) -> Next {
         self.text.clear();
         let mut row = Conntrack { now_ns: Some(self.now_ns), ..*row };
         if let (Some(bits), Some(names)) = (row.labels, &self.labels) {
@@ -65,7 +65,7 @@ impl Rows<'_, '_> {
 
     /// Hands out a row of another backend unless it came before or a walk has handed it out.
     #[inline]
-    pub(crate) fn row_unless_out(&mut self, row: &Conntrack<'_>, seen: &mut Seen) -> ControlFlow<()> {
+    pub(crate) fn row_unless_out(&mut self, row: &Conntrack<'_>, seen: &mut RowKeys) -> ControlFlow<()> {
         if seen.is_double(row) || self.handed_out.is_out(row) {
             self.stats.duplicate();
             return ControlFlow::Continue(());
@@ -74,26 +74,26 @@ impl Rows<'_, '_> {
     }
 
     #[cold]
-    pub(crate) fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
+    pub(crate) fn add_failure(&mut self, error: DecodeError) -> ControlFlow<()> {
         self.cache.iter().for_each(|cache| cache.invalidate());
-        self.stats.failed(error);
+        self.stats.add_failed(error);
         ControlFlow::Continue(())
     }
 }
 
 impl RowVisitor<Nat, EntryBytes<'_>, DecodeError> for Rows<'_, '_> {
-    fn arrived(&mut self, rows: u64) {
-        self.stats.arrived(rows);
+    fn add_arrived(&mut self, rows: u64) {
+        self.stats.add_arrived(rows);
     }
 
     #[inline(always)]
     fn row(&mut self, row: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>) -> ControlFlow<()> {
         match row {
             Ok((row, entry)) => {
-                entry.note(self.handed_out);
+                entry.add_to(self.handed_out);
                 Rows::row(self, row)
             }
-            Err(error) => self.failed(error),
+            Err(error) => self.add_failure(error),
         }
     }
 
@@ -105,7 +105,7 @@ impl RowVisitor<Nat, EntryBytes<'_>, DecodeError> for Rows<'_, '_> {
     #[inline]
     fn reuse(&mut self, bytes: RowBytes<'_>, entry: EntryBytes<'_>) -> Option<ControlFlow<()>> {
         let reused = self.cache?.reuse(bytes)?;
-        entry.note(self.handed_out);
+        entry.add_to(self.handed_out);
         self.stats.row();
         Some(self.flow(reused.next))
     }

@@ -2,13 +2,13 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
-use record::hash::{mix, mix_addr, mix_words};
+use record::hash::{mix_addr, mix_into, mix_words};
 use record::rows::{Conntrack, CtTuple};
 
 /// Keys of the rows of a read, 8 bytes each. At first they are only appended, which costs a multiplication and a store;
 /// once rows may repeat, each is looked up.
 #[derive(Debug)]
-pub(crate) struct Seen {
+pub(crate) struct RowKeys {
     /// A random seed: remote hosts choose their addresses and must not be able to choose which rows pass for
     /// duplicates.
     seed: u64,
@@ -16,9 +16,9 @@ pub(crate) struct Seen {
     known: Option<HashSet<u64>>,
 }
 
-impl Seen {
-    pub(crate) fn new() -> Seen {
-        Seen { seed: RandomState::new().hash_one(0u8), noted: Vec::new(), known: None }
+impl RowKeys {
+    pub(crate) fn new() -> RowKeys {
+        RowKeys { seed: RandomState::new().hash_one(0u8), noted: Vec::new(), known: None }
     }
 
     /// Starts to look rows up, because they may repeat from now on.
@@ -48,7 +48,7 @@ impl Seen {
         let CtTuple { src, dst, proto, src_part, dst_part, zone } = row.orig;
         let zone = row.zone.or(zone).unwrap_or(0);
         let parts = u64::from(src_part) << 48 | u64::from(dst_part) << 32 | u64::from(zone) << 8 | u64::from(proto);
-        let key = mix(self.seed ^ parts, row.netns_id << 32 | u64::from(row.id.unwrap_or(0)));
+        let key = mix_into(self.seed ^ parts, row.netns_id << 32 | u64::from(row.id.unwrap_or(0)));
         mix_addr(mix_addr(key, &src), &dst)
     }
 }
@@ -73,7 +73,7 @@ enum State {
 
 impl HandedOut {
     /// Starts to record entries.
-    pub(crate) fn noting() -> HandedOut {
+    pub(crate) fn new_recording() -> HandedOut {
         HandedOut { seed: RandomState::new().hash_one(0u8), state: State::Noting(Vec::new()) }
     }
 
@@ -95,7 +95,7 @@ impl HandedOut {
     /// Records an entry of the walk, by its parts as a block contains them: ports or the values in their place (host
     /// order), zone, protocol, namespace, and both addresses one after the other.
     #[inline]
-    pub(crate) fn note(&mut self, parts: [u16; 2], zone: u16, proto: u8, netns_id: u64, both: &[u8]) {
+    pub(crate) fn add(&mut self, parts: [u16; 2], zone: u16, proto: u8, netns_id: u64, both: &[u8]) {
         let key = entry_key(self.seed, parts, zone, proto, netns_id, both);
         if let State::Noting(noted) = &mut self.state {
             noted.push(key);
@@ -115,7 +115,7 @@ impl HandedOut {
 #[inline]
 fn entry_key(seed: u64, [src, dst]: [u16; 2], zone: u16, proto: u8, netns_id: u64, both: &[u8]) -> u64 {
     let parts = u64::from(src) << 48 | u64::from(dst) << 32 | u64::from(zone) << 8 | u64::from(proto);
-    mix_words(mix(seed ^ parts, netns_id), both)
+    mix_words(mix_into(seed ^ parts, netns_id), both)
 }
 
 #[cfg(test)]
@@ -127,7 +127,7 @@ mod tests {
     fn twice_is_noticed_once_it_matters() {
         let row =
             |src_part: u16, id| Conntrack { orig: CtTuple { src_part, ..CtTuple::EMPTY }, id, ..Conntrack::EMPTY };
-        let mut seen = Seen::new();
+        let mut seen = RowKeys::new();
         assert!(!seen.is_double(&row(1, None)) && !seen.is_double(&row(1, None)), "nobody looks yet");
         seen.watch();
         assert!(seen.is_double(&row(1, None)));
@@ -144,9 +144,9 @@ mod tests {
             id: Some(src_part.into()),
             ..Conntrack::EMPTY
         };
-        let mut out = HandedOut::noting();
+        let mut out = HandedOut::new_recording();
         let (dst, proto) = (row(1).orig.dst, row(1).orig.proto);
-        out.note([1, row(1).orig.dst_part], 0, proto, 7, &[&[10, 0, 0, 1], dst.octets()].concat());
+        out.add([1, row(1).orig.dst_part], 0, proto, 7, &[&[10, 0, 0, 1], dst.octets()].concat());
         assert!(!out.is_out(&row(1)), "the walk goes on");
         out.finish();
         assert!(out.is_finishing() && out.is_out(&row(1)));
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn keys_of_like_rows_differ() {
-        let mut seen = Seen::new();
+        let mut seen = RowKeys::new();
         seen.watch();
         for n in 0..200_000u32 {
             let src = Addr::V4((0x0a00_0000 + n / 1000).to_be_bytes());

@@ -10,9 +10,9 @@ use crate::events::netlink::messages::{NetlinkEvents, event_ns};
 use netlink::datagrams::{BatchHeader, DatagramFrame, FRAME};
 
 /// One block, then the end.
-struct One(Option<Vec<u8>>, Vec<u8>);
+struct OneBlock(Option<Vec<u8>>, Vec<u8>);
 
-impl Blocks for One {
+impl Blocks for OneBlock {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         let Some(block) = self.0.take() else { return Ok(None) };
         self.1 = block;
@@ -20,13 +20,13 @@ impl Blocks for One {
     }
 }
 
-fn one(block: Vec<u8>) -> Box<One> {
-    Box::new(One(Some(block), Vec::new()))
+fn one(block: Vec<u8>) -> Box<OneBlock> {
+    Box::new(OneBlock(Some(block), Vec::new()))
 }
 
 fn walk(row: &NatEvent<'_>) {
     for field in NatEvents::FIELDS {
-        black_box(field.cell(row, &Lookups::none()));
+        black_box(field.cell(row, &Lookups::empty()));
     }
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn fuzz(data: &[u8]) {
     DatagramFrame::put(&mut head, 1, 2, None, data.len());
     framed.extend(head.iter().chain(data));
     for block in [data.to_vec(), framed] {
-        let mut events = NetlinkEvents::of(one(block));
+        let mut events = NetlinkEvents::from_blocks(one(block));
         let mut each = |told: &super::EventMessage<'_>, entry: &record::rows::Conntrack<'_>| {
             black_box(event_ns(told));
             walk(&NatEvent { kind: told.kind, portid: told.portid, entry, ..NatEvent::EMPTY });

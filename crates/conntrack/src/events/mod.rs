@@ -14,6 +14,6 @@ mod tests;
 
 pub(crate) use fuzz::fuzz;
 pub use netlink::messages::{EventMessage, NetlinkEvents};
-pub use netlink::nsid::{FindNamespaces, OtherNetns};
+pub use netlink::nsid::{FindNamespaces, OtherNetnsOptions};
 pub use netlink::subscribe::{BUFFER_BYTES, SubscribeOptions, groups};
 pub use stream::{EventsVia, FollowNat, NatEventStream, probe_events};

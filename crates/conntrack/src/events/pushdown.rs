@@ -1,6 +1,6 @@
 //! Finds the events that a filter lets through: the kernel need not send the others.
 use record::rows::{NatEventKind, NatEvents};
-use record::{Demand, Expr, Op, Operand, Push, Table};
+use record::{Demand, Expr, Op, Operand, PushOutcome, Table};
 
 use crate::events::netlink::subscribe::groups;
 
@@ -12,12 +12,13 @@ const ALL: [NatEventKind; 4] = [NatEventKind::New, NatEventKind::Update, NatEven
 
 impl WantedEvents {
     /// The kinds that pass every part of the filter which depends on the kind alone.
-    pub(crate) fn of(demand: &Demand<NatEvents>) -> WantedEvents {
-        let passes = |what: &NatEventKind| demand.conjuncts.iter().all(|part| holds(part, *what).unwrap_or(true));
+    pub(crate) fn from_demand(demand: &Demand<NatEvents>) -> WantedEvents {
+        let passes =
+            |what: &NatEventKind| demand.conjuncts.iter().all(|part| decide_by_kind(part, *what).unwrap_or(true));
         WantedEvents(ALL.iter().filter(|what| passes(what)).fold(0, |bits, what| bits | bit(*what)))
     }
 
-    pub(crate) fn has(self, what: NatEventKind) -> bool {
+    pub(crate) fn contains(self, what: NatEventKind) -> bool {
         self.0 & bit(what) != 0
     }
 
@@ -33,13 +34,13 @@ impl WantedEvents {
             (NatEventKind::Update, groups::UPDATE),
             (NatEventKind::Destroy, groups::DESTROY),
         ];
-        of.iter().filter(|(what, _)| self.has(*what)).fold(0, |groups, (_, group)| groups | group)
+        of.iter().filter(|(what, _)| self.contains(*what)).fold(0, |groups, (_, group)| groups | group)
     }
 }
 
 /// The parts of the filter that are done by handing out only the wanted events.
-pub(crate) fn pushed(demand: &Demand<NatEvents>) -> Vec<Push> {
-    let exact = |part: &Expr| holds(part, NatEventKind::New).map_or(Push::No, |_| Push::Exact);
+pub(crate) fn pushed_parts(demand: &Demand<NatEvents>) -> Vec<PushOutcome> {
+    let exact = |part: &Expr| decide_by_kind(part, NatEventKind::New).map_or(PushOutcome::No, |_| PushOutcome::Exact);
     demand.conjuncts.iter().map(exact).collect()
 }
 
@@ -48,11 +49,11 @@ fn bit(what: NatEventKind) -> u8 {
 }
 
 /// Whether a part of a filter holds for an event; `None` if that depends on other fields.
-fn holds(part: &Expr, what: NatEventKind) -> Option<bool> {
+fn decide_by_kind(part: &Expr, what: NatEventKind) -> Option<bool> {
     match part {
-        Expr::And(parts) => parts.iter().try_fold(true, |all, part| Some(holds(part, what)? && all)),
-        Expr::Or(parts) => parts.iter().try_fold(false, |any, part| Some(holds(part, what)? || any)),
-        Expr::Not(part) => holds(part, what).map(|holds| !holds),
+        Expr::And(parts) => parts.iter().try_fold(true, |all, part| Some(decide_by_kind(part, what)? && all)),
+        Expr::Or(parts) => parts.iter().try_fold(false, |any, part| Some(decide_by_kind(part, what)? || any)),
+        Expr::Not(part) => decide_by_kind(part, what).map(|holds| !holds),
         Expr::Test(test) => {
             let is_event = NatEvents::FIELDS.get(test.field).is_some_and(|field| field.name == "event");
             let Operand::Words(words) = &test.operand else { return None };
@@ -86,18 +87,18 @@ mod tests {
     fn a_filter_chooses_groups() {
         let of = |conjuncts: Vec<Expr>| {
             let demand = Demand::new(&[], conjuncts);
-            (WantedEvents::of(&demand).groups(), pushed(&demand))
+            (WantedEvents::from_demand(&demand).groups(), pushed_parts(&demand))
         };
         assert_eq!(of(vec![]), (groups::ALL, vec![]));
-        assert_eq!(of(vec![event(Op::Eq, &["new"])]), (groups::NEW, vec![Push::Exact]));
+        assert_eq!(of(vec![event(Op::Eq, &["new"])]), (groups::NEW, vec![PushOutcome::Exact]));
         let both = vec![port(), event(Op::Ne, &["update"])];
-        assert_eq!(of(both), (groups::NEW | groups::DESTROY, vec![Push::No, Push::Exact]));
+        assert_eq!(of(both), (groups::NEW | groups::DESTROY, vec![PushOutcome::No, PushOutcome::Exact]));
         let mixed = Expr::Or(vec![event(Op::Eq, &["new"]), port()]);
-        assert_eq!(of(vec![mixed]), (groups::ALL, vec![Push::No]));
+        assert_eq!(of(vec![mixed]), (groups::ALL, vec![PushOutcome::No]));
         let not = Expr::Not(Box::new(event(Op::Eq, &["new", "update"])));
-        assert_eq!(of(vec![not]), (groups::DESTROY, vec![Push::Exact]));
+        assert_eq!(of(vec![not]), (groups::DESTROY, vec![PushOutcome::Exact]));
         assert_eq!(of(vec![event(Op::Eq, &["live"])]).0, 0);
-        let only = WantedEvents::of(&Demand::new(&[], vec![event(Op::Eq, &["new", "live"])]));
-        assert!(only.only_new() && only.has(NatEventKind::Live) && !only.has(NatEventKind::Update));
+        let only = WantedEvents::from_demand(&Demand::new(&[], vec![event(Op::Eq, &["new", "live"])]));
+        assert!(only.only_new() && only.contains(NatEventKind::Live) && !only.contains(NatEventKind::Update));
     }
 }

@@ -7,14 +7,14 @@ use record::rows::{NatEvent, NatEventKind, NatEvents, StatCounter, nat_event_nee
 use record::{
     Accounting, BackendLacks, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table,
 };
-use sys::{Errno, FoundNetns, Host, Missing, Modules, SysError, Tried, clock};
+use sys::{Errno, FoundNetns, Host, Missing, Modules, ProbeResult, SysError, clock};
 
 use crate::backends::netlink::dump::dump_entries;
 use crate::events::bpf::blocks::BpfEvents;
 use crate::events::netlink::messages::{NetlinkEvents, event_ns};
-use crate::events::netlink::nsid::{FindNamespaces, OtherNetns};
+use crate::events::netlink::nsid::{FindNamespaces, OtherNetnsOptions};
 use crate::events::netlink::subscribe::{SubscribeOptions, groups};
-use crate::events::pushdown::{WantedEvents, pushed};
+use crate::events::pushdown::{WantedEvents, pushed_parts};
 use crate::events::start_times::{self, StartTimes};
 use crate::kernel_filter::KernelFilter;
 use crate::sizes::Size;
@@ -58,11 +58,11 @@ pub struct FollowNat<'h> {
     /// Inode of the calling thread's namespace.
     pub netns_id: u64,
     /// Finds the other namespaces, if all are followed.
-    pub find: Option<OtherNetns>,
+    pub find: Option<OtherNetnsOptions>,
     /// Finds the namespaces to dump after events were lost; the calling thread's namespace needs no handle.
     pub resync: Option<FindNamespaces>,
     /// Also hands out the new events of entries whose end is shown, for a caller that needs both. New events that the
-    /// filter excludes ([`NatEventStream::shows`]) count as not received, and the caller must leave them out.
+    /// filter excludes ([`NatEventStream::shows_kind`]) count as not received, and the caller must leave them out.
     pub always_new: bool,
     /// Returns true to end the run. Called some twenty times per second.
     pub stop: &'h dyn Fn() -> bool,
@@ -103,7 +103,7 @@ enum EventBackend<'h> {
 const PASSES: u32 = 4;
 
 /// How a dump of the live entries ended.
-enum Alive {
+enum LiveDumpEnd {
     Whole,
     /// Entries may have been skipped.
     Changed,
@@ -128,7 +128,7 @@ struct Counts {
 }
 
 impl Counts {
-    fn one(&mut self, what: NatEventKind) {
+    fn add_event(&mut self, what: NatEventKind) {
         *match what {
             NatEventKind::New => &mut self.new,
             NatEventKind::Update => &mut self.update,
@@ -137,7 +137,7 @@ impl Counts {
         } += 1;
     }
 
-    fn all(self) -> u64 {
+    fn total(self) -> u64 {
         self.new + self.update + self.destroy + self.live
     }
 }
@@ -174,16 +174,16 @@ impl<'h> NatEventStream<'h> {
         demand: &Demand<NatEvents>,
         follow: FollowNat<'h>,
     ) -> Result<NatEventStream<'h>, SourceError> {
-        let wanted = WantedEvents::of(demand);
-        let notes = asked(host, wanted);
+        let wanted = WantedEvents::from_demand(demand);
+        let notes = note_requested_kinds(host, wanted);
         let settings = Settings::read(host);
         let (packets, shut) = open_bpf_if_better(host, &follow, wanted, demand.need & LACKS_BPF != 0)?;
         let forced_bpf = follow.via == Some(EventsVia::Bpf) && !host.is_replay();
         let FollowNat { buffer_bytes, netns_id, find, resync, always_new, stop, .. } = follow;
         let everywhere = find.is_some();
-        let ends = wanted.has(NatEventKind::Destroy);
+        let ends = wanted.contains(NatEventKind::Destroy);
         let timed = (demand.wants("duration_us") || demand.wants("start")) && ends;
-        let refused_before = packets.as_ref().filter(|_| !host.is_replay()).and_then(|_| refused(netns_id));
+        let refused_before = packets.as_ref().filter(|_| !host.is_replay()).and_then(|_| insert_failed(netns_id));
         let backend = match packets {
             Some(packets) => EventBackend::Bpf(Box::new(packets)),
             None => {
@@ -222,13 +222,13 @@ impl<'h> NatEventStream<'h> {
     }
 
     /// Why BPF does not report new entries, although it could have.
-    pub fn shut(&self) -> Option<&str> {
+    pub fn bpf_refusal(&self) -> Option<&str> {
         self.shut.as_deref()
     }
 
     /// True if events of this kind pass the filter.
-    pub fn shows(&self, kind: NatEventKind) -> bool {
-        self.wanted.has(kind)
+    pub fn shows_kind(&self, kind: NatEventKind) -> bool {
+        self.wanted.contains(kind)
     }
 
     fn next_netlink(&mut self, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SysError> {
@@ -246,8 +246,8 @@ impl<'h> NatEventStream<'h> {
                 }
             }
             // New entries may be received only for their start time, or for the caller.
-            if wanted.has(told.kind) {
-                counts.one(told.kind);
+            if wanted.contains(told.kind) {
+                counts.add_event(told.kind);
             } else {
                 *unwanted += 1;
                 if told.kind != NatEventKind::New || !always_new {
@@ -261,22 +261,22 @@ impl<'h> NatEventStream<'h> {
     fn next_bpf(&mut self, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SysError> {
         let EventBackend::Bpf(packets) = &mut self.backend else { return Ok(StreamState::Ended) };
         let (counts, unwanted) = (&mut self.counts, &mut self.unwanted);
-        let wanted = self.wanted.has(NatEventKind::New);
+        let wanted = self.wanted.contains(NatEventKind::New);
         packets.next(&mut |happened_ns, entry| {
             // A recording holds the events that were requested when it was made.
             if !wanted {
                 *unwanted += 1;
                 return Next::More;
             }
-            counts.one(NatEventKind::New);
+            counts.add_event(NatEventKind::New);
             each(&NatEvent { kind: NatEventKind::New, time_ns: happened_ns, duration_us: None, portid: 0, entry })
         })
     }
 
     fn received(&self) -> u64 {
         match &self.backend {
-            EventBackend::Netlink(events) => events.received(),
-            EventBackend::Bpf(packets) => packets.received(),
+            EventBackend::Netlink(events) => events.received_messages(),
+            EventBackend::Bpf(packets) => packets.received_events(),
         }
     }
 
@@ -286,19 +286,19 @@ impl<'h> NatEventStream<'h> {
     /// A loss during a dump appears in a later block and triggers the next dump, so no loss follows the last dump.
     fn resync(&mut self, is_quiet: bool, each: &mut Each<'_, NatEvents>) {
         let lost = match &self.backend {
-            EventBackend::Netlink(events) => events.lost(),
-            EventBackend::Bpf(packets) => packets.lost(),
+            EventBackend::Netlink(events) => events.lost_messages(),
+            EventBackend::Bpf(packets) => packets.lost_events(),
         };
-        let told = self.counts.all();
+        let told = self.counts.total();
         let Some(resync) = &mut self.resync else { return };
         let is_soon = resync.told_before != 0 && told < resync.told_before + BETWEEN_DUMPS;
-        if lost == resync.answered || (is_soon && !is_quiet) || !self.wanted.has(NatEventKind::Live) {
+        if lost == resync.answered || (is_soon && !is_quiet) || !self.wanted.contains(NatEventKind::Live) {
             return;
         }
         (resync.answered, resync.told_before) = (lost, told.max(1));
         let own = self.netns_id;
         let found = if self.host.is_replay() { Vec::new() } else { (resync.find)() };
-        let alone = [FoundNetns::here(own)];
+        let alone = [FoundNetns::current(own)];
         let places = if found.is_empty() { &alone[..] } else { &found };
         for place in places {
             let netns = if place.netns_id == own { None } else { place.netns() };
@@ -308,13 +308,13 @@ impl<'h> NatEventStream<'h> {
             }
             let place = NetnsRef { netns: netns.as_ref(), netns_id: place.netns_id };
             for pass in 1..=PASSES {
-                match self.dump_alive(place, each) {
-                    Alive::Whole | Alive::Stopped => break,
-                    Alive::Changed if pass < PASSES => {}
-                    Alive::Changed => {
+                match self.dump_live_entries(place, each) {
+                    LiveDumpEnd::Whole | LiveDumpEnd::Stopped => break,
+                    LiveDumpEnd::Changed if pass < PASSES => {}
+                    LiveDumpEnd::Changed => {
                         self.notes.incomplete(1, "a table changed while it was dumped: current entries may be missing");
                     }
-                    Alive::Failed(error) => {
+                    LiveDumpEnd::Failed(error) => {
                         self.notes.incomplete(1, format!("dumps after events were lost: {error}"));
                         break;
                     }
@@ -324,7 +324,7 @@ impl<'h> NatEventStream<'h> {
     }
 
     /// One pass over one namespace's table; its rows have the event `live`.
-    fn dump_alive(&mut self, place: NetnsRef<'_>, each: &mut Each<'_, NatEvents>) -> Alive {
+    fn dump_live_entries(&mut self, place: NetnsRef<'_>, each: &mut Each<'_, NatEvents>) -> LiveDumpEnd {
         let counts = &mut self.counts;
         let now_ns = clock::wall_ns();
         let buckets = || Size::of_buckets(self.host, place).read();
@@ -332,7 +332,7 @@ impl<'h> NatEventStream<'h> {
         let found = &mut self.notes.seen;
         let dumped = dump_entries(self.host, place, CtTable::Conntrack, &KernelFilter::default(), "", |entry, _| {
             *found += 1;
-            counts.one(NatEventKind::Live);
+            counts.add_event(NatEventKind::Live);
             match each(&NatEvent { kind: NatEventKind::Live, time_ns: now_ns, duration_us: None, portid: 0, entry }) {
                 Next::More => ControlFlow::Continue(()),
                 Next::Stop => ControlFlow::Break(()),
@@ -344,16 +344,16 @@ impl<'h> NatEventStream<'h> {
                 self.notes.failed += dumped.malformed;
                 self.notes.unknown_attrs += dumped.unknown_attrs;
                 match (dumped.end.stopped, dumped.end.interrupted || buckets() != before) {
-                    (true, _) => Alive::Stopped,
-                    (false, true) => Alive::Changed,
-                    (false, false) => Alive::Whole,
+                    (true, _) => LiveDumpEnd::Stopped,
+                    (false, true) => LiveDumpEnd::Changed,
+                    (false, false) => LiveDumpEnd::Whole,
                 }
             }
-            Err(error) => Alive::Failed(error),
+            Err(error) => LiveDumpEnd::Failed(error),
         }
     }
 
-    fn footnotes(&self, stats: &mut Accounting) {
+    fn add_notes(&self, stats: &mut Accounting) {
         let Settings { events, acct, count, .. } = self.settings;
         let by_netlink = matches!(self.backend, EventBackend::Netlink(_));
         let before = count.filter(|count| by_netlink && *count > 0 && events == Some(2) && !self.wanted.only_new());
@@ -372,12 +372,12 @@ impl<'h> NatEventStream<'h> {
         if !by_netlink {
             stats.add_reason(0, NOT_BY_BPF);
             let before = self.refused_before;
-            let more = before.and_then(|before| refused(self.netns_id)?.checked_sub(before));
+            let more = before.and_then(|before| insert_failed(self.netns_id)?.checked_sub(before));
             if let Some(more) = more.filter(|more| *more > 0) {
-                stats.add_reason(more, REFUSED);
+                stats.add_reason(more, REFUSED_ENTRY);
             }
         }
-        if self.resync.is_some() && !self.wanted.has(NatEventKind::Live) {
+        if self.resync.is_some() && !self.wanted.contains(NatEventKind::Live) {
             stats.add_reason(0, "--resync shows no rows: the filter excludes the event live");
         }
         let Counts { new, update, destroy, live } = self.counts;
@@ -401,7 +401,7 @@ impl Stream<NatEvents> for NatEventStream<'_> {
         };
         let backends = [(BPF, LACKS_BPF), (NETLINK, 0)].map(|(backend, lacks)| BackendLacks { backend, lacks });
         let backends = if self.forced_bpf { backends.to_vec() } else { Vec::new() };
-        Offer { backend, pushed: pushed(demand), lacks, backends, explain: vec![line] }
+        Offer { backend, pushed: pushed_parts(demand), lacks, backends, explain: vec![line] }
     }
 
     fn next(&mut self, _: &Demand<NatEvents>, each: &mut Each<'_, NatEvents>) -> Result<StreamState, SourceError> {
@@ -432,17 +432,17 @@ impl Stream<NatEvents> for NatEventStream<'_> {
         stats.add(&self.notes);
         // Events received only for their start time or for the caller are not rows.
         stats.seen -= self.unwanted;
-        self.footnotes(&mut stats);
+        self.add_notes(&mut stats);
         stats
     }
 }
 
 /// Live, notes in the recording which events are requested; in a replay, reports wanted events that were not recorded.
-fn asked(host: &Host, wanted: WantedEvents) -> Accounting {
+fn note_requested_kinds(host: &Host, wanted: WantedEvents) -> Accounting {
     const KINDS: [NatEventKind; 3] = [NatEventKind::New, NatEventKind::Update, NatEventKind::Destroy];
-    let names = || KINDS.into_iter().filter(|kind| wanted.has(*kind)).map(NatEventKind::name);
-    host.note_asked(NatEvents::NAME, &mut names());
-    let missing: Vec<&str> = names().filter(|name| host.was_asked(NatEvents::NAME, name) == Some(false)).collect();
+    let names = || KINDS.into_iter().filter(|kind| wanted.contains(*kind)).map(NatEventKind::name);
+    host.note_requested(NatEvents::NAME, &mut names());
+    let missing: Vec<&str> = names().filter(|name| host.was_requested(NatEvents::NAME, name) == Some(false)).collect();
     let mut notes = Accounting::default();
     if !missing.is_empty() {
         notes.unanswered = true;
@@ -461,11 +461,11 @@ const NOT_BY_BPF: &str = "BPF reports entries created by packets, not by process
                           netlink reports both";
 
 /// The footnote for entries that the kernel refused after BPF had reported them.
-const REFUSED: &str = "an entry was rejected after BPF had reported it, and its packet dropped (`insert_failed`: no \
-                       free source port, or its hash chain is too long)";
+const REFUSED_ENTRY: &str = "an entry was rejected after BPF had reported it, and its packet dropped \
+                             (`insert_failed`: no free source port, or its hash chain is too long)";
 
 /// `insert_failed` of the calling thread's namespace.
-fn refused(netns_id: u64) -> Option<u64> {
+fn insert_failed(netns_id: u64) -> Option<u64> {
     let read = crate::stats::read(&Host::live(), netns_id, 0, None).ok()?;
     read.sum().get(StatCounter::InsertFailed)
 }
@@ -486,16 +486,16 @@ fn open_bpf_if_better<'h>(
     let can = wanted.only_new() && follow.find.is_none();
     let asked = follow.via == Some(EventsVia::Bpf);
     let is_better = can && !lacks && follow.resync.is_none();
-    let may = if host.is_replay() { host.holds(&key(follow.netns_id)) } else { asked || is_better };
+    let may = if host.is_replay() { host.contains(&key(follow.netns_id)) } else { asked || is_better };
     if !may || follow.via == Some(EventsVia::Netlink) {
         return Ok((None, None));
     }
     if !host.is_replay() && !can {
-        return Err(unsupported(ONLY_NEW.into()));
+        return Err(unsupported_error(ONLY_NEW.into()));
     }
     match open_bpf(host, follow.netns_id, follow.buffer_bytes, follow.stop) {
         Ok(packets) => Ok((Some(packets), None)),
-        Err(cause) if asked => Err(unsupported(cause)),
+        Err(cause) if asked => Err(unsupported_error(cause)),
         Err(cause) => Ok((None, Some(cause.to_string()))),
     }
 }
@@ -503,7 +503,7 @@ fn open_bpf_if_better<'h>(
 const ONLY_NEW: &str = "BPF reports new entries of one namespace: use `event = new`";
 
 /// Why the BPF backend did not open.
-type Cause = Box<dyn std::error::Error + Send + Sync>;
+type OpenError = Box<dyn std::error::Error + Send + Sync>;
 
 #[cfg(feature = "bpf")]
 fn open_bpf<'h>(
@@ -511,7 +511,7 @@ fn open_bpf<'h>(
     netns_id: u64,
     buffer_bytes: u32,
     stop: &'h dyn Fn() -> bool,
-) -> Result<BpfEvents<'h>, Cause> {
+) -> Result<BpfEvents<'h>, OpenError> {
     let packets = if host.is_replay() {
         None
     } else {
@@ -523,7 +523,7 @@ fn open_bpf<'h>(
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_bpf<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<BpfEvents<'h>, Cause> {
+fn open_bpf<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) -> Result<BpfEvents<'h>, OpenError> {
     if !host.is_replay() {
         return Err(sys::WITHOUT_BPF.into());
     }
@@ -531,7 +531,7 @@ fn open_bpf<'h>(host: &'h Host, netns_id: u64, _: u32, _: &'h dyn Fn() -> bool) 
     Ok(BpfEvents::new(blocks, netns_id))
 }
 
-fn unsupported(cause: Cause) -> SourceError {
+fn unsupported_error(cause: OpenError) -> SourceError {
     SourceError { what: "new conntrack entries via BPF", fault: SourceFault::Unsupported, cause }
 }
 
@@ -547,18 +547,18 @@ const NOT_RECORDED: &str = "not in the recording (`netwren nat events --record F
 
 /// Tries how events can be received here, for `netwren support`. Loads, attaches and removes the BPF program, which
 /// takes some milliseconds.
-pub fn probe_events(host: &Host, modules: &Modules<'_>) -> Tried {
-    if let Some(why) = crate::probe::not_asked(modules) {
-        return Tried::fails(Missing::Module, why);
+pub fn probe_events(host: &Host, modules: &Modules<'_>) -> ProbeResult {
+    if let Some(why) = crate::probe::reason_not_to_ask(modules) {
+        return ProbeResult::new_missing(Missing::Module, why);
     }
     let listen =
         SubscribeOptions { groups: groups::ALL, buffer_bytes: PROBED_BYTES, netns_id: 0, find: None, stop: &|| true };
     if let Err(error) = NetlinkEvents::open(host, listen) {
-        return Tried::refused(Some(error.errno), error.to_string());
+        return ProbeResult::new_refused(Some(error.errno), error.to_string());
     }
     match open_bpf(host, 0, PROBED_BYTES, &|| true) {
-        Ok(_) => Tried::works("via netlink; new entries also via BPF"),
-        Err(why) => Tried::works(format!("via netlink; new entries not via BPF: {why}")),
+        Ok(_) => ProbeResult::new_working("via netlink; new entries also via BPF"),
+        Err(why) => ProbeResult::new_working(format!("via netlink; new entries not via BPF: {why}")),
     }
 }
 

@@ -6,10 +6,10 @@ use std::collections::BTreeSet;
 use record::rows::NatEventKind;
 use record::{Accounting, Next, StreamState};
 use sys::{BufferLimits, FoundNetns, Host, NetNs, NetnsOwner, netns};
-use testkit::conntrack::mixed;
+use testkit::conntrack::mixed_entries;
 use testkit::netns::Lab;
 
-use super::{BUFFER_BYTES, NetlinkEvents, OtherNetns, SubscribeOptions, groups};
+use super::{BUFFER_BYTES, NetlinkEvents, OtherNetnsOptions, SubscribeOptions, groups};
 use netlink::datagrams::ChunkSizes;
 
 use crate::events::netlink::reader::{CHUNKS, open_reader};
@@ -44,7 +44,7 @@ fn of(all: &[(NatEventKind, u64, String)], kind: NatEventKind) -> BTreeSet<&str>
 #[test]
 fn root_every_entry_comes_and_goes() {
     testkit::require_root!();
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("ctcomes");
     let _inside = lab.enter();
     let host = Host::live();
@@ -54,7 +54,7 @@ fn root_every_entry_comes_and_goes() {
     let options =
         SubscribeOptions { groups: groups::ALL, buffer_bytes: BUFFER_BYTES, netns_id, find: None, stop: &ends };
     let mut events = NetlinkEvents::open(&host, options).unwrap();
-    lab.track(mixed(900));
+    lab.track(mixed_entries(900));
     flush(&lab);
     let gone = |all: &[(NatEventKind, u64, String)]| of(all, NatEventKind::Destroy).len() == 900;
     let (all, stats) = until(&mut events, &stop, gone);
@@ -67,7 +67,7 @@ fn root_every_entry_comes_and_goes() {
 #[test]
 fn root_what_is_lost_is_counted_to_the_message() {
     testkit::require_root!();
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("ctlost");
     let _inside = lab.enter();
     let stop = Cell::new(false);
@@ -75,8 +75,9 @@ fn root_what_is_lost_is_counted_to_the_message() {
     let netns_id = netns::current_inode().unwrap();
     // With one chunk that is not taken, the thread is stuck after the first message.
     let options = SubscribeOptions { groups: groups::NEW, buffer_bytes: 4_096, netns_id, find: None, stop: &ends };
-    let mut events = NetlinkEvents::of(Box::new(open_reader(options, ChunkSizes { chunks_max: 1, ..CHUNKS }).unwrap()));
-    lab.track(mixed(900));
+    let mut events =
+        NetlinkEvents::from_blocks(Box::new(open_reader(options, ChunkSizes { chunks_max: 1, ..CHUNKS }).unwrap()));
+    lab.track(mixed_entries(900));
     // Counts the drops a second way: from the kernel's own table of netlink sockets.
     let listed = std::fs::read_to_string("/proc/thread-self/net/netlink").unwrap();
     let dropped: u64 =
@@ -91,7 +92,7 @@ fn root_what_is_lost_is_counted_to_the_message() {
 #[test]
 fn root_every_namespace_is_heard_with_and_without_a_number() {
     testkit::require_root!();
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let (near, numbered, plain) = (Lab::new("ctnear"), Lab::new("ctnumber"), Lab::new("ctplain"));
     near.ip(&["netns", "set", numbered.name(), "auto"]);
     let before = near.output("ip", &["netns", "list-id"]);
@@ -106,7 +107,7 @@ fn root_every_namespace_is_heard_with_and_without_a_number() {
         };
         labs.iter().map(one).collect()
     });
-    let find = OtherNetns { find, buffers: BufferLimits { bytes: 1 << 30, sockets: 100 } };
+    let find = OtherNetnsOptions { find, buffers: BufferLimits { bytes: 1 << 30, sockets: 100 } };
     let host = Host::live();
     let stop = Cell::new(false);
     let ends = || stop.get();
@@ -119,11 +120,11 @@ fn root_every_namespace_is_heard_with_and_without_a_number() {
     };
     let mut events = NetlinkEvents::open(&host, options).unwrap();
     for lab in [&near, &numbered, &plain] {
-        lab.track(mixed(100));
+        lab.track(mixed_entries(100));
     }
     // From now on two sockets receive its events, and each event must be shown once.
     near.ip(&["netns", "set", plain.name(), "auto"]);
-    plain.track(mixed(200).skip(100));
+    plain.track(mixed_entries(200).skip(100));
     let (all, stats) = until(&mut events, &stop, |all| all.len() >= 400);
     let count = |lab| all.iter().filter(|(_, netns_id, _)| *netns_id == inode(lab)).count();
     assert_eq!([count(&near), count(&numbered), count(&plain)], [100, 100, 200], "{stats:?}");
@@ -135,9 +136,9 @@ fn root_every_namespace_is_heard_with_and_without_a_number() {
 #[test]
 fn root_without_rights_it_says_so() {
     testkit::require_root!();
-    let _shared = testkit::tables::Together::share();
+    let _shared = testkit::tables::SharedUse::share();
     let lab = Lab::new("ctnorights");
-    let said = lab.inside(|| {
+    let said = lab.run_inside(|| {
         testkit::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
         let host = Host::live();
         let options = SubscribeOptions {

@@ -79,8 +79,8 @@ pub(super) fn sum<'c>(cpus: impl Iterator<Item = &'c StatCounts>) -> StatCounts 
 }
 
 pub(super) fn totals(host: &Host, netns_id: u64) -> Result<Totals, DumpError> {
-    let mut request = Request::one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_STATS);
-    request.body(&[0; NFGENMSG]);
+    let mut request = Request::for_one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_STATS);
+    request.append(&[0; NFGENMSG]);
     let mut totals = Totals::default();
     let key = format!("ctnetlink/stats/{netns_id}");
     let ask = Query { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key: &key, note: "", netns: None };
@@ -117,7 +117,7 @@ pub(super) fn add_expectations(host: &Host, netns_id: u64, all: &mut PerCpu) -> 
 
 fn dump(host: &Host, kind: u16, key: &str, each: &mut dyn FnMut(&[u8])) -> Result<(), DumpError> {
     let mut request = Request::dump(kind);
-    request.body(&[0; NFGENMSG]);
+    request.append(&[0; NFGENMSG]);
     let ask = Query { what: WHAT, protocol: NETLINK_NETFILTER, request: &request, key, note: "", netns: None };
     netlink::dump(host, &ask, |part| {
         each(part.payload);

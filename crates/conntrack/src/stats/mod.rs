@@ -15,7 +15,7 @@ pub use counters::CpuCounts;
 pub use fuzz::fuzz_stats;
 pub use rounds::StatMemory;
 pub use settings::{SETTINGS_DIR, read_number, read_settings};
-pub use slab::{ObjectSize, SlabSizes, hears_events};
+pub use slab::{ObjectSize, SlabSizes, has_event_listener};
 pub use source::{StatOptions, StatSource};
 
 use std::fmt;

@@ -34,12 +34,12 @@ const ENTRIES: &str = "entries";
 
 /// Content of the file.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Found {
+pub(super) struct StatFile {
     pub(super) entries: Option<u64>,
     pub(super) cpus: Vec<CpuCounts>,
 }
 
-pub(super) fn read(host: &Host, netns_id: u64) -> Result<Found, SysError> {
+pub(super) fn read(host: &Host, netns_id: u64) -> Result<StatFile, SysError> {
     let mut text = Vec::new();
     host.bytes(&format!("{PATH}@{netns_id}"), "", &mut text, |into| fs::read_file(&host.real_path(PATH), into))?;
     Ok(parse(&text))
@@ -47,8 +47,8 @@ pub(super) fn read(host: &Host, netns_id: u64) -> Result<Found, SysError> {
 
 /// The lines do not name their CPU. They list the possible CPUs in order, and except on unusual machines these are
 /// numbered without gaps.
-pub(super) fn parse(text: &[u8]) -> Found {
-    let mut found = Found::default();
+pub(super) fn parse(text: &[u8]) -> StatFile {
+    let mut found = StatFile::default();
     let mut lines = text.split(|byte| *byte == b'\n').filter_map(|line| std::str::from_utf8(line).ok());
     let names: Vec<&str> = lines.next().unwrap_or_default().split_ascii_whitespace().collect();
     for (cpu, line) in (0..).zip(lines.filter(|line| !line.trim().is_empty())).take(CPUS_MAX) {

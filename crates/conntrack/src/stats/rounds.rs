@@ -26,7 +26,7 @@ pub struct StatMemory {
 
 /// Growth of one namespace's counters.
 #[derive(Debug, Default)]
-pub(super) struct Growth {
+pub(super) struct CounterGrowth {
     /// False in the first round of a namespace.
     pub(super) was_there: bool,
     /// Growth per CPU, in the order in which they were read; empty if the namespace is new.
@@ -50,10 +50,10 @@ impl StatMemory {
     }
 
     /// Compares the counters of a namespace with the round before and keeps them for the next round.
-    pub(super) fn compare(&mut self, netns_id: u64, cpus: &[CpuCounts]) -> Growth {
+    pub(super) fn compare(&mut self, netns_id: u64, cpus: &[CpuCounts]) -> CounterGrowth {
         self.seen.insert(netns_id);
-        let Some(before) = self.before.insert(netns_id, cpus.to_vec()) else { return Growth::default() };
-        let mut growth = Growth { was_there: true, ..Growth::default() };
+        let Some(before) = self.before.insert(netns_id, cpus.to_vec()) else { return CounterGrowth::default() };
+        let mut growth = CounterGrowth { was_there: true, ..CounterGrowth::default() };
         for now in cpus {
             let earlier = before.iter().find(|earlier| earlier.cpu == now.cpu);
             growth
@@ -70,19 +70,19 @@ impl StatMemory {
     }
 
     /// Records a namespace that exists but could not be read: its counters of the round before are kept.
-    pub(super) fn unread(&mut self, netns_id: u64) {
+    pub(super) fn keep_previous(&mut self, netns_id: u64) {
         self.seen.insert(netns_id);
     }
 
     /// The namespaces of earlier rounds that were not in this one. Removes them.
-    pub(super) fn gone(&mut self) -> Vec<u64> {
+    pub(super) fn take_vanished(&mut self) -> Vec<u64> {
         let gone: Vec<u64> = self.before.keys().filter(|known| !self.seen.contains(known)).copied().collect();
         self.before.retain(|known, _| self.seen.contains(known));
         gone
     }
 
     /// Number of counters that went backwards in this round.
-    pub(super) fn backwards(&self) -> u64 {
+    pub(super) fn backward_counters(&self) -> u64 {
         self.backwards
     }
 
@@ -90,7 +90,7 @@ impl StatMemory {
         let mut step = StatCounts::default();
         for counter in StatCounter::ALL {
             let (Some(before), Some(now)) = (before.get(counter), now.get(counter)) else { continue };
-            let grown = grown(before, now);
+            let grown = growth(before, now);
             self.backwards += u64::from(grown.is_none());
             step.set(counter, grown);
         }
@@ -99,7 +99,7 @@ impl StatMemory {
 }
 
 /// Growth of a counter; `None` if it went backwards.
-fn grown(before: u64, now: u64) -> Option<u64> {
+fn growth(before: u64, now: u64) -> Option<u64> {
     match (u32::try_from(before), u32::try_from(now)) {
         (Ok(before), Ok(now)) => Some(now.wrapping_sub(before)).filter(|step| *step <= STEP_MAX).map(u64::from),
         // Larger than any kernel's counter: it comes from a recording.
@@ -137,12 +137,12 @@ mod tests {
         assert!(memory.is_later());
         let second = memory.compare(7, &cpus(&[15, 3]));
         assert_eq!(second.cpus.iter().map(drop_of).collect::<Vec<_>>(), [Some(5), Some(4)], "one ran over");
-        assert_eq!((drop_of(&second.sum), memory.backwards()), (Some(9), 0));
+        assert_eq!((drop_of(&second.sum), memory.backward_counters()), (Some(9), 0));
         assert_eq!(second.sum.get(StatCounter::Found), None);
         memory.begin();
         let third = memory.compare(7, &cpus(&[2, 4]));
         assert_eq!(third.cpus.iter().map(drop_of).collect::<Vec<_>>(), [None, Some(1)], "one began again");
-        assert_eq!((drop_of(&third.sum), memory.backwards()), (None, 1));
+        assert_eq!((drop_of(&third.sum), memory.backward_counters()), (None, 1));
         memory.begin();
         assert_eq!(drop_of(&memory.compare(7, &cpus(&[3, 4])).sum), Some(1), "and goes on from there");
     }
@@ -156,24 +156,24 @@ mod tests {
         memory.compare(9, &cpus(&[1]));
         memory.begin();
         memory.compare(7, &cpus(&[1]));
-        memory.unread(8);
-        assert_eq!(memory.gone(), [9]);
+        memory.keep_previous(8);
+        assert_eq!(memory.take_vanished(), [9]);
         memory.begin();
         memory.compare(7, &cpus(&[1]));
         assert_eq!(drop_of(&memory.compare(8, &cpus(&[5])).sum), Some(4), "what was known is kept");
-        assert!(memory.gone().is_empty(), "it is told once");
+        assert!(memory.take_vanished().is_empty(), "it is told once");
     }
 
     proptest! {
         #[test]
         fn never_negative(before: u32, step in 0..STEP_MAX) {
-            prop_assert_eq!(grown(before.into(), before.wrapping_add(step).into()), Some(step.into()));
+            prop_assert_eq!(growth(before.into(), before.wrapping_add(step).into()), Some(step.into()));
         }
 
         #[test]
         fn a_reset_of_small_counters_is_null(before in 1..STEP_MAX, now: u32) {
             let now = now % before;
-            prop_assert_eq!(grown(before.into(), now.into()), None);
+            prop_assert_eq!(growth(before.into(), now.into()), None);
         }
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn of_slabinfo(text: &[u8]) -> Option<SlabSizes> {
 /// True if a socket in the calling thread's namespace is subscribed to events of entries. In that case, with
 /// `nf_conntrack_events` at 2, new entries of every namespace have extensions (the kernel keeps one number for all,
 /// `nf_ctnetlink_has_listener`). Reads /proc/net/netlink; `None` if it cannot be read.
-pub fn hears_events(host: &Host, netns_id: u64) -> Option<bool> {
+pub fn has_event_listener(host: &Host, netns_id: u64) -> Option<bool> {
     const PATH: &str = "/proc/thread-self/net/netlink";
     let mut text = Vec::new();
     host.bytes(&format!("{PATH}@{netns_id}"), "", &mut text, |into| fs::read_file(&host.real_path(PATH), into)).ok()?;

@@ -72,14 +72,14 @@ impl<'h> StatSource<'h> {
     fn close(&self, stats: &mut Accounting, each: &mut Each<'_, NatStats>) {
         let Some(memory) = self.memory else { return };
         let mut memory = memory.borrow_mut();
-        for netns_id in memory.gone() {
+        for netns_id in memory.take_vanished() {
             stats.seen += 1;
             if each(&NatStat { netns_id, change: Some(Change::Gone), ..NatStat::EMPTY }) == Next::Stop {
                 return;
             }
         }
-        if memory.backwards() > 0 {
-            stats.add_reason(memory.backwards(), "a counter decreased: its difference is unknown");
+        if memory.backward_counters() > 0 {
+            stats.add_reason(memory.backward_counters(), "a counter decreased: its difference is unknown");
         }
     }
 }
@@ -100,7 +100,7 @@ struct StatScan<'s, 'h> {
 impl Scan<NatStats> for StatScan<'_, '_> {
     fn offer(&self) -> Offer {
         let via = self.source.options.via.unwrap_or_else(|| {
-            let may_ask = caps::effective().is_ok_and(|set| set.has(Cap::NetAdmin));
+            let may_ask = caps::effective().is_ok_and(|set| set.contains(Cap::NetAdmin));
             if may_ask { StatVia::Netlink } else { StatVia::Proc }
         });
         let counters = match via {
@@ -127,11 +127,11 @@ impl Scan<NatStats> for StatScan<'_, '_> {
         let mut stats = in_each(source.host, &source.ways, &mut |netns_id, acct| {
             let stats = read(source.host, netns_id, self.need, source.options.via).map_err(|error| {
                 if let Some(memory) = source.memory {
-                    memory.borrow_mut().unread(netns_id);
+                    memory.borrow_mut().keep_previous(netns_id);
                 }
-                fault(error)
+                source_error(error)
             })?;
-            note(&stats, acct);
+            add_notes(&stats, acct);
             let (rows, next) = source.rows(netns_id, &stats, each);
             acct.seen += rows;
             stopped = next == Next::Stop;
@@ -144,17 +144,17 @@ impl Scan<NatStats> for StatScan<'_, '_> {
     }
 }
 
-fn note(stats: &Stats, acct: &mut Accounting) {
+fn add_notes(stats: &Stats, acct: &mut Accounting) {
     acct.unknown_attrs += stats.unknown_attrs;
     if let Some(via) = stats.via {
-        acct.used(via.name());
+        acct.add_backend(via.name());
     }
     if let Some(why) = &stats.without {
         acct.incomplete(1, format!("counters are not available: {why}"));
     }
 }
 
-fn fault(error: StatsError) -> SourceError {
+fn source_error(error: StatsError) -> SourceError {
     let fault = match &error {
         StatsError::Absent => SourceFault::Unsupported,
         StatsError::Unreadable(error) if error.errno.is_denied() => SourceFault::Denied,

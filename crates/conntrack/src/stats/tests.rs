@@ -5,13 +5,13 @@ use sys::caps::Cap;
 use testkit::netns::Lab;
 
 fn netns_of(lab: &Lab) -> u64 {
-    lab.inside(|| sys::netns::current_inode().unwrap())
+    lab.run_inside(|| sys::netns::current_inode().unwrap())
 }
 
 fn by(lab: &Lab, via: Option<StatVia>) -> Stats {
     let need = stat_need::SETTINGS | stat_need::EXPECTATIONS;
     let netns_id = netns_of(lab);
-    lab.inside(|| read(&Host::live(), netns_id, need, via)).unwrap()
+    lab.run_inside(|| read(&Host::live(), netns_id, need, via)).unwrap()
 }
 
 /// A namespace with connection tracking and `packets` packets that conntrack classified as invalid.
@@ -21,7 +21,7 @@ fn with_invalid_packets(purpose: &str, packets: u16) -> Lab {
     let file = lab.dir().join("rules.nft");
     std::fs::write(&file, rules).unwrap();
     lab.output("nft", &["-f", file.to_str().unwrap()]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
         for port in 1..=packets {
             // The port is closed: the answer is an ICMP error, which the next send reports.
@@ -72,7 +72,7 @@ fn root_settings_are_the_namespaces_own() {
     testkit::require_root!();
     let (lab, other) = (Lab::new("statset"), Lab::new("statsetother"));
     let path = "/proc/sys/net/netfilter/nf_conntrack_udp_timeout";
-    lab.inside(|| std::fs::write(path, "77")).unwrap();
+    lab.run_inside(|| std::fs::write(path, "77")).unwrap();
     let udp = |lab: &Lab| by(lab, None).settings.unwrap().get(CtSetting::Udp);
     assert_eq!(udp(&lab), Some(77));
     assert_ne!(udp(&other), Some(77));
@@ -93,7 +93,7 @@ fn root_without_the_right_it_is_proc() {
     let lab = with_invalid_packets("statrights", 10);
     let with = by(&lab, None);
     let netns_id = netns_of(&lab);
-    let without = lab.inside(|| {
+    let without = lab.run_inside(|| {
         testkit::sandbox::drop_caps(&[Cap::NetAdmin]).unwrap();
         read(&Host::live(), netns_id, 0, None).unwrap()
     });
@@ -109,14 +109,14 @@ fn root_a_recording_holds_it() {
     let tape = lab.dir().join("tape");
     let netns_id = netns_of(&lab);
     let need = stat_need::SETTINGS | stat_need::EXPECTATIONS;
-    let live = lab.inside(|| {
+    let live = lab.run_inside(|| {
         let host = Host::live().recording(&tape).unwrap();
         let stats = read(&host, netns_id, need, None).unwrap();
         host.finish().unwrap();
         stats
     });
-    assert_eq!(read(&Host::replaying(&tape).unwrap(), netns_id, need, None).unwrap(), live);
-    assert!(matches!(read(&Host::replaying(&tape).unwrap(), 7, 0, None), Err(StatsError::Unreadable(_))));
+    assert_eq!(read(&Host::open_replay(&tape).unwrap(), netns_id, need, None).unwrap(), live);
+    assert!(matches!(read(&Host::open_replay(&tape).unwrap(), 7, 0, None), Err(StatsError::Unreadable(_))));
 }
 
 #[test]
@@ -142,7 +142,7 @@ fn round_of(
     let line = |drop: u32| format!("0000000a 0 0 0 0 0 0 0 0 0 {drop:08x} 0\n");
     std::fs::write(stat.join("nf_conntrack"), format!("{HEAD}{}{}", line(drops[0]), line(drops[1]))).unwrap();
     let host = Host::with_roots(tmp.path().into(), tmp.path().into(), tmp.path().into());
-    let way = sys::NetnsTarget::here(7);
+    let way = sys::NetnsTarget::current(7);
     let options = StatOptions { via: Some(StatVia::Proc), per_cpu };
     let source = StatSource::new(&host, vec![way], options, Some(memory));
     let mut rows = Vec::new();

@@ -1,9 +1,9 @@
 //! Statistics of some drivers, mostly those known to count losses. Other driver statistics have no description.
 
-use super::{Meaning, c, g};
+use super::{CounterMeaning, c, g};
 
 /// Meanings of driver statistics.
-pub(super) const DRIVER: &[Meaning] = &[
+pub(super) const DRIVER: &[CounterMeaning] = &[
     g("peer_ifindex", "Interface index of the peer in the veth pair."),
     c(XDP_DROPS.0, XDP_DROPS.1),
     c("rx_xdp_drop", "Packets dropped by an XDP program in the driver."),
@@ -26,7 +26,7 @@ pub(super) const XDP_DROPS: (&str, &str) =
     ("rx_queue_#_xdp_drops", "Packets of this queue dropped by an XDP program in the driver.");
 
 /// Meanings of the counters of a trap, by the end of their name.
-pub(super) const TRAP: &[Meaning] = &[
+pub(super) const TRAP: &[CounterMeaning] = &[
     c(
         ".packets",
         "Packets that the device handed to the kernel instead of forwarding them; they are lost if the trap's action \

@@ -1,9 +1,9 @@
 //! Counters of the whole host: packets in the queues of CPUs, neighbours.
 
-use super::{Meaning, c, g};
+use super::{CounterMeaning, c, g};
 
 /// Columns of /proc/net/softnet_stat.
-pub(super) const SOFTNET: &[Meaning] = &[
+pub(super) const SOFTNET: &[CounterMeaning] = &[
     c("processed", "Packets that this CPU received from devices and queues."),
     c("dropped", "Packets dropped because the backlog queue of this CPU was full (netdev_max_backlog)."),
     c(
@@ -19,7 +19,7 @@ pub(super) const SOFTNET: &[Meaning] = &[
 ];
 
 /// Columns of /proc/net/stat/arp_cache and ndisc_cache.
-pub(super) const NEIGH: &[Meaning] = &[
+pub(super) const NEIGH: &[CounterMeaning] = &[
     g("arp.entries", "IPv4 neighbours in the table, of all namespaces."),
     c("arp.allocs", "IPv4 neighbours created."),
     c("arp.destroys", "IPv4 neighbours removed."),

@@ -1,9 +1,9 @@
 //! ICMP.
 
-use super::{Meaning, c};
+use super::{CounterMeaning, c};
 
 /// `Icmp` of /proc/net/snmp.
-pub(super) const ICMP: &[Meaning] = &[
+pub(super) const ICMP: &[CounterMeaning] = &[
     c("IcmpInMsgs", "ICMP messages received."),
     c(
         "IcmpInErrors",

@@ -1,9 +1,9 @@
 //! ICMPv6.
 
-use super::{Meaning, c};
+use super::{CounterMeaning, c};
 
 /// `Icmp6` of /proc/net/snmp6.
-pub(super) const ICMP6: &[Meaning] = &[
+pub(super) const ICMP6: &[CounterMeaning] = &[
     c("Icmp6InMsgs", "ICMPv6 messages received."),
     c("Icmp6InErrors", "Invalid ICMPv6 messages received, or errors about a packet that this host did not send."),
     c("Icmp6OutMsgs", "ICMPv6 messages sent."),

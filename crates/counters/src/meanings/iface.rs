@@ -1,9 +1,9 @@
 //! Interfaces and queueing disciplines.
 
-use super::{Meaning, c, g};
+use super::{CounterMeaning, c, g};
 
 /// Meanings of the counters and states of an interface (rtnetlink).
-pub(super) const IFACE: &[Meaning] = &[
+pub(super) const IFACE: &[CounterMeaning] = &[
     g("mtu", "Setting: MTU, the largest packet that the interface sends, in bytes."),
     g("carrier", "1 if the link is up, 0 if its cable, its peer or its driver is down."),
     c("carrier_changes", "Number of times that the link went up or down."),
@@ -51,7 +51,7 @@ pub(super) const IFACE: &[Meaning] = &[
 ];
 
 /// Meanings of the counters of a queueing discipline (rtnetlink).
-pub(super) const QDISC: &[Meaning] = &[
+pub(super) const QDISC: &[CounterMeaning] = &[
     c("bytes", "Bytes sent through the queue."),
     c("packets", "Packets sent through the queue."),
     g("qlen", "Packets waiting in the queue."),

@@ -1,9 +1,9 @@
 //! IPv4.
 
-use super::{Meaning, c, g};
+use super::{CounterMeaning, c, g};
 
 /// `Ip` of /proc/net/snmp.
-pub(super) const IP: &[Meaning] = &[
+pub(super) const IP: &[CounterMeaning] = &[
     g("IpForwarding", "Setting: 1 if this namespace forwards IPv4 packets, 2 if not."),
     g("IpDefaultTTL", "Setting: the time to live of IPv4 packets that this host sends."),
     c("IpInReceives", "IPv4 packets received, including those that were dropped later."),
@@ -33,7 +33,7 @@ pub(super) const IP: &[Meaning] = &[
 ];
 
 /// `IpExt` of /proc/net/netstat.
-pub(super) const IP_EXT: &[Meaning] = &[
+pub(super) const IP_EXT: &[CounterMeaning] = &[
     c("IpExtInNoRoutes", "IPv4 packets received and dropped for lack of a route to their destination."),
     c("IpExtInTruncatedPkts", "IPv4 packets dropped because they are shorter than their header states."),
     c("IpExtInMcastPkts", "IPv4 multicast packets received."),

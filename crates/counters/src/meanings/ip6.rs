@@ -1,9 +1,9 @@
 //! IPv6.
 
-use super::{Meaning, c};
+use super::{CounterMeaning, c};
 
 /// `Ip6` of /proc/net/snmp6.
-pub(super) const IP6: &[Meaning] = &[
+pub(super) const IP6: &[CounterMeaning] = &[
     c("Ip6InReceives", "IPv6 packets received, including those that were dropped later."),
     c(
         "Ip6InHdrErrors",

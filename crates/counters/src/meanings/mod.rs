@@ -18,7 +18,7 @@ use record::{Field, Table};
 
 /// The meaning of a counter.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Meaning {
+pub struct CounterMeaning {
     /// Its name, spelled as `nstat` spells it.
     pub name: &'static str,
     /// Whether it is a counter or a gauge.
@@ -28,17 +28,17 @@ pub struct Meaning {
 }
 
 /// A counter, which only grows.
-const fn c(name: &'static str, text: &'static str) -> Meaning {
-    Meaning { name, kind: CounterKind::Counter, text }
+const fn c(name: &'static str, text: &'static str) -> CounterMeaning {
+    CounterMeaning { name, kind: CounterKind::Counter, text }
 }
 
 /// A gauge, which goes up and down, or a setting.
-const fn g(name: &'static str, text: &'static str) -> Meaning {
-    Meaning { name, kind: CounterKind::Gauge, text }
+const fn g(name: &'static str, text: &'static str) -> CounterMeaning {
+    CounterMeaning { name, kind: CounterKind::Gauge, text }
 }
 
 /// The tables of a source, in the order of its file.
-fn tables(source: CounterSource) -> &'static [&'static [Meaning]] {
+fn tables(source: CounterSource) -> &'static [&'static [CounterMeaning]] {
     match source {
         CounterSource::Snmp => &[ip::IP, icmp::ICMP, tcp::TCP, udp::UDP, udp::UDPLITE],
         CounterSource::Netstat => &[tcp_ext::TCP_EXT, ip::IP_EXT, mptcp::MPTCP_EXT],
@@ -56,7 +56,7 @@ fn tables(source: CounterSource) -> &'static [&'static [Meaning]] {
 }
 
 /// Counters of connection tracking; their descriptions come from the table `nat stats`.
-const CONNTRACK: &[Meaning] = &[
+const CONNTRACK: &[CounterMeaning] = &[
     of_nat_stats("entries", CounterKind::Gauge),
     of_nat_stats("max", CounterKind::Gauge),
     of_nat_stats("drop", CounterKind::Counter),
@@ -77,13 +77,13 @@ const CONNTRACK: &[Meaning] = &[
     of_nat_stats("delete", CounterKind::Counter),
 ];
 
-const fn of_nat_stats(name: &'static str, kind: CounterKind) -> Meaning {
+const fn of_nat_stats(name: &'static str, kind: CounterKind) -> CounterMeaning {
     let fields: &[Field<NatStats>] = NatStats::FIELDS;
     let mut at = 0;
     while !are_equal(fields[at].name.as_bytes(), name.as_bytes()) {
         at += 1;
     }
-    Meaning { name, kind, text: fields[at].doc }
+    CounterMeaning { name, kind, text: fields[at].doc }
 }
 
 const fn are_equal(a: &[u8], b: &[u8]) -> bool {
@@ -98,14 +98,14 @@ const fn are_equal(a: &[u8], b: &[u8]) -> bool {
 }
 
 /// The meaning of the counter `name` of `source`; `None` if it is unknown.
-pub fn describe(source: CounterSource, name: &str) -> Option<&'static Meaning> {
+pub fn describe(source: CounterSource, name: &str) -> Option<&'static CounterMeaning> {
     tables(source).iter().copied().flatten().find(|meaning| meaning.name == name)
 }
 
 /// Like [`describe`]. `at` is the index after the last counter found: in the kernel's order the next one is there.
-pub(crate) fn find(source: CounterSource, name: &str, at: &mut usize) -> Option<&'static Meaning> {
+pub(crate) fn find(source: CounterSource, name: &str, at: &mut usize) -> Option<&'static CounterMeaning> {
     let all = || tables(source).iter().copied().flatten();
-    if let Some(next) = nth(source, *at).filter(|next| next.name == name) {
+    if let Some(next) = meaning_at(source, *at).filter(|next| next.name == name) {
         *at += 1;
         return Some(next);
     }
@@ -114,7 +114,7 @@ pub(crate) fn find(source: CounterSource, name: &str, at: &mut usize) -> Option<
     Some(found)
 }
 
-fn nth(source: CounterSource, mut at: usize) -> Option<&'static Meaning> {
+fn meaning_at(source: CounterSource, mut at: usize) -> Option<&'static CounterMeaning> {
     for table in tables(source) {
         match at.checked_sub(table.len()) {
             Some(rest) => at = rest,
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn every_counter_stands_once_with_a_sentence() {
         for source in CounterSource::ALL {
-            let all: Vec<&Meaning> = tables(source).iter().copied().flatten().collect();
+            let all: Vec<&CounterMeaning> = tables(source).iter().copied().flatten().collect();
             assert!(!all.is_empty());
             for (at, meaning) in all.iter().enumerate() {
                 assert!(meaning.text.len() > 10 && meaning.text.ends_with('.'), "{}: {}", meaning.name, meaning.text);

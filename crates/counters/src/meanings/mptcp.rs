@@ -1,9 +1,9 @@
 //! MPTCP.
 
-use super::{Meaning, c, g};
+use super::{CounterMeaning, c, g};
 
 /// `MPTcpExt` of /proc/net/netstat.
-pub(super) const MPTCP_EXT: &[Meaning] = &[
+pub(super) const MPTCP_EXT: &[CounterMeaning] = &[
     c("MPTcpExtMPCapableSYNRX", "SYNs received that request MPTCP."),
     c("MPTcpExtMPCapableSYNTX", "SYNs sent that request MPTCP."),
     c("MPTcpExtMPCapableSYNACKRX", "SYN-ACKs received that accept MPTCP."),

@@ -1,9 +1,9 @@
 //! Numbers of sockets.
 
-use super::{Meaning, g};
+use super::{CounterMeaning, g};
 
 /// /proc/net/sockstat
-pub(super) const SOCKSTAT: &[Meaning] = &[
+pub(super) const SOCKSTAT: &[CounterMeaning] = &[
     g("sockets.used", "Sockets of all types in this namespace."),
     g("TCP.inuse", "Bound or connected TCP sockets over IPv4, TIME_WAIT excluded."),
     g("TCP.orphan", "Orphaned TCP sockets (owned by no process, still closing), of the whole host."),
@@ -19,7 +19,7 @@ pub(super) const SOCKSTAT: &[Meaning] = &[
 ];
 
 /// /proc/net/sockstat6
-pub(super) const SOCKSTAT6: &[Meaning] = &[
+pub(super) const SOCKSTAT6: &[CounterMeaning] = &[
     g("TCP6.inuse", "Bound or connected TCP sockets over IPv6, TIME_WAIT excluded."),
     g("UDP6.inuse", "UDP sockets over IPv6 that have a port."),
     g("UDPLITE6.inuse", "UDP-Lite sockets over IPv6 that have a port."),

@@ -1,9 +1,9 @@
 //! TCP counters of the MIB in RFC 4022.
 
-use super::{Meaning, c, g};
+use super::{CounterMeaning, c, g};
 
 /// `Tcp` of /proc/net/snmp.
-pub(super) const TCP: &[Meaning] = &[
+pub(super) const TCP: &[CounterMeaning] = &[
     g("TcpRtoAlgorithm", "Constant: algorithm of the retransmission timeout; 1 means other."),
     g("TcpRtoMin", "Constant: the shortest retransmission timeout, in milliseconds."),
     g("TcpRtoMax", "Constant: the longest retransmission timeout, in milliseconds."),

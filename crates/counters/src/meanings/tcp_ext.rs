@@ -1,9 +1,9 @@
 //! TCP counters of Linux beyond the MIB.
 
-use super::{Meaning, c};
+use super::{CounterMeaning, c};
 
 /// `TcpExt` of /proc/net/netstat.
-pub(super) const TCP_EXT: &[Meaning] = &[
+pub(super) const TCP_EXT: &[CounterMeaning] = &[
     c("TcpExtSyncookiesSent", "SYN cookies sent: a listener's queue of half-open connections was full."),
     c("TcpExtSyncookiesRecv", "Valid SYN cookies received: connections established despite the full queue."),
     c("TcpExtSyncookiesFailed", "Invalid SYN cookies received: a flood, or they arrived too late."),

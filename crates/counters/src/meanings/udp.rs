@@ -1,9 +1,9 @@
 //! UDP and UDP-Lite, of IPv4 and IPv6.
 
-use super::{Meaning, c};
+use super::{CounterMeaning, c};
 
 /// `Udp` of /proc/net/snmp.
-pub(super) const UDP: &[Meaning] = &[
+pub(super) const UDP: &[CounterMeaning] = &[
     c("UdpInDatagrams", "UDP datagrams delivered to programs over IPv4."),
     c(
         "UdpNoPorts",
@@ -33,7 +33,7 @@ pub(super) const UDP: &[Meaning] = &[
 ];
 
 /// `UdpLite` of /proc/net/snmp.
-pub(super) const UDPLITE: &[Meaning] = &[
+pub(super) const UDPLITE: &[CounterMeaning] = &[
     c("UdpLiteInDatagrams", "UDP-Lite datagrams delivered to programs over IPv4."),
     c("UdpLiteNoPorts", "UDP-Lite datagrams over IPv4 for a port without a socket."),
     c("UdpLiteInErrors", "UDP-Lite datagrams over IPv4 that were dropped, for all reasons."),
@@ -46,7 +46,7 @@ pub(super) const UDPLITE: &[Meaning] = &[
 ];
 
 /// `Udp6` of /proc/net/snmp6.
-pub(super) const UDP6: &[Meaning] = &[
+pub(super) const UDP6: &[CounterMeaning] = &[
     c("Udp6InDatagrams", "UDP datagrams delivered to programs over IPv6."),
     c(
         "Udp6NoPorts",
@@ -76,7 +76,7 @@ pub(super) const UDP6: &[Meaning] = &[
 ];
 
 /// `UdpLite6` of /proc/net/snmp6.
-pub(super) const UDPLITE6: &[Meaning] = &[
+pub(super) const UDPLITE6: &[CounterMeaning] = &[
     c("UdpLite6InDatagrams", "UDP-Lite datagrams delivered to programs over IPv6."),
     c("UdpLite6NoPorts", "UDP-Lite datagrams over IPv6 for a port without a socket."),
     c("UdpLite6InErrors", "UDP-Lite datagrams over IPv6 that were dropped, for all reasons."),

@@ -55,7 +55,7 @@ impl Census {
     /// Counts an entry.
     pub fn add(&mut self, row: &Conntrack<'_>) {
         self.entries += 1;
-        let has = |bits| row.status.is_some_and(|status| status.has(bits));
+        let has = |bits| row.status.is_some_and(|status| status.contains(bits));
         let is_nat = has(CtStatus::SRC_NAT) || has(CtStatus::DST_NAT);
         self.nat += u64::from(is_nat);
         let shown = row.counters_orig.is_some() || row.start_ns.is_some() || row.labels.is_some();

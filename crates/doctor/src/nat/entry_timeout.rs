@@ -5,7 +5,7 @@ use record::rows::{Conntrack, CtSetting, CtState, CtStatus, ip_proto};
 /// Returns the setting that determines how long such an entry is kept after its last packet. `None` if no setting does
 /// (an unknown state, hardware offload, a protocol with its own timeouts).
 pub fn setting_of(row: &Conntrack<'_>) -> Option<CtSetting> {
-    let has = |bits| row.status.is_some_and(|status| status.has(bits));
+    let has = |bits| row.status.is_some_and(|status| status.contains(bits));
     if has(CtStatus::OFFLOAD) || has(CtStatus::HW_OFFLOAD) {
         return None;
     }

@@ -134,7 +134,7 @@ pub fn range_of(rules: &[SnatRule], addr: Addr, (lowest, highest): (u16, u16), u
     let (mut is_unknown, mut is_any) = (false, false);
     for rule in rules.iter().filter(is_for) {
         match rule.ports {
-            SnatPorts::In(range) if range.holds(lowest) && range.holds(highest) && range.count() >= used => {
+            SnatPorts::In(range) if range.contains(lowest) && range.contains(highest) && range.count() >= used => {
                 let is_smaller = |best: PortRange| range.count() < best.count();
                 named = if named.is_none_or(is_smaller) { Some(range) } else { named };
             }
@@ -143,7 +143,7 @@ pub fn range_of(rules: &[SnatRule], addr: Addr, (lowest, highest): (u16, u16), u
             SnatPorts::Unknown => is_unknown = true,
         }
     }
-    named.or((is_any && !is_unknown && USUAL.holds(lowest)).then_some(USUAL))
+    named.or((is_any && !is_unknown && USUAL.contains(lowest)).then_some(USUAL))
 }
 
 /// Judges the ports of the evidence; `refused` is the number of connections refused during the samples.

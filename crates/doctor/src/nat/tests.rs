@@ -226,7 +226,7 @@ fn chains_walked_or_counted() {
 }
 
 #[test]
-fn what_only_the_walk_sees_is_said_once() {
+fn facts_that_only_the_walk_sees_are_mentioned_once() {
     let of = |expired, chains| {
         let mut census = Census::new(&settings());
         census.add(&Conntrack { expired, ..tcp(7, 1) });
@@ -285,7 +285,7 @@ fn rule(ports: SnatPorts) -> SnatRule {
 const TEN: SnatPorts = SnatPorts::In(PortRange { first: 20_000, last: 20_009 });
 
 #[test]
-fn issue_10_used_up_ports_are_told_and_no_limit_is_raised_for_them() {
+fn issue_10_exhausted_ports_are_reported_and_no_limit_is_raised_for_them() {
     let advice = with_ports(20_000..=20_009, Some(vec![rule(TEN)]), 4);
     assert_eq!(advice.verdict, Verdict::Refusing);
     assert_eq!(
@@ -337,7 +337,7 @@ fn issue_10_ranges_without_a_rule_are_what_entries_show() {
 }
 
 #[test]
-fn issue_10_destinations_beyond_the_bound_are_said_to_be_uncounted() {
+fn issue_10_destinations_beyond_the_bound_are_reported_as_uncounted() {
     let mut census = Census::new(&settings());
     for n in 0..(1u32 << 18) + 5 {
         let mut row = snat(20_000, 3);
@@ -412,7 +412,7 @@ fn issue_10_a_burst_is_no_growth() {
 }
 
 #[test]
-fn issue_10_the_need_of_a_full_table_is_said_to_be_an_estimate() {
+fn issue_10_the_need_of_a_full_table_is_reported_as_an_estimate() {
     let advice = advise(&evidence(vec![sample(1, 1000, 50), sample(3, 1000, 250)], 1000, 1024));
     assert!(advice.sizes.unwrap().is_estimate);
     let words = "is unknown, because the limit is 1000: estimated as twice the limit, 2000 entries: the limit should \

@@ -197,7 +197,7 @@ impl SocketCensus {
     }
 
     fn add_udp(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
-        if socket.peer.is_none() {
+        if socket.peer.is_unset() {
             self.served.insert((Proto::Udp, socket.local.port));
         } else if socket.peer.port == DNS && socket.rqueue == 0 {
             keep(&mut self.resolvers, queue(socket, iface, None, owner), &mut self.over);
@@ -250,7 +250,7 @@ impl SocketCensus {
         } else if matches!(socket.state, State::ESTABLISHED | State::TIME_WAIT) && socket.wqueue.unwrap_or(0) == 0 {
             add_one(&mut self.at_ease, peer.clone(), &mut self.over);
         }
-        if (ports.0..=ports.1).contains(&socket.local.port) && !socket.peer.is_none() {
+        if (ports.0..=ports.1).contains(&socket.local.port) && !socket.peer.is_unset() {
             let key = (socket.local.addr.unmapped(), peer, socket.peer.port);
             if self.destinations.len() >= SOCKETS_MAX && !self.destinations.contains_key(&key) {
                 self.over += 1;
@@ -310,7 +310,7 @@ fn queue(socket: &Socket<'_>, iface: &str, limit: Option<u32>, owner: &mut NameO
     let local = endpoint(&socket.local, iface);
     // As ss writes it, the interface is at our end; a link-local address is never without it.
     let of_peer = if socket.peer.addr.is_link_local_v6() { iface } else { "" };
-    let name = match socket.peer.is_none() {
+    let name = match socket.peer.is_unset() {
         true => local,
         false => format!("{local} from {}", endpoint(&socket.peer, of_peer)),
     };

@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_is_said() {
+    fn changes_are_listed() {
         let publishes = ["198.51.100.9:53:172.17.0.2:53/udp".parse().unwrap()];
         let said = plan(&publishes, &HostRoutes { addresses: &[WAN], towards: &[], no_helper: false })
             .unwrap()

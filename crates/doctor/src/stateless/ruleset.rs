@@ -188,7 +188,7 @@ table inet netwren_stateless {
     }
 
     #[test]
-    fn counters_are_told_apart() {
+    fn counters_have_distinct_names() {
         let plan =
             planned(&["192.0.2.1:53:172.17.0.2:53/udp", "192.0.2.2:53:172.17.0.3:53/udp", "53:172.17.0.2:53/tcp"]);
         let names: Vec<String> = (0..4).filter_map(|at| counter_name(&plan, at, Direction::Out)).collect();

@@ -2,7 +2,7 @@
 use std::ops::ControlFlow;
 
 use netlink::generic::{self, GenericFamily, PROTOCOL};
-use netlink::{Answer, DumpError, Messages, Query, Request};
+use netlink::{AnswerMessage, DumpError, Messages, Query, Request};
 use sys::{Errno, Host, NetNs, NetlinkSocket, SysError, netns};
 
 use super::message::{
@@ -68,8 +68,8 @@ impl Family {
     }
 
     fn request(&self, command: u8) -> Request {
-        let mut request = Request::one(self.id);
-        request.body(&[command, VERSION, 0, 0]);
+        let mut request = Request::for_one(self.id);
+        request.append(&[command, VERSION, 0, 0]);
         request
     }
 
@@ -111,7 +111,7 @@ impl Family {
     fn listeners(&self, host: &Host, own: u32) -> Result<Vec<u32>, SysError> {
         let mut text = Vec::new();
         let path = host.real_path("/proc/thread-self/net/netlink");
-        netns::within(self.netns.as_ref(), || sys::fs::read_file(&path, &mut text))??;
+        netns::run_within(self.netns.as_ref(), || sys::fs::read_file(&path, &mut text))??;
         let text = String::from_utf8_lossy(&text);
         Ok(text.lines().filter_map(|line| listener(line, self.group)).filter(|port| *port != own).collect())
     }
@@ -141,7 +141,7 @@ fn numbers(family: &GenericFamily) -> Option<(u16, u32)> {
 /// Not recorded: a recording holds the drops themselves.
 fn exchange(request: &Request, netns: Option<&NetNs>, each: &mut dyn FnMut(&[u8])) -> Result<(), DumpError> {
     let ask = Query { what: WHAT, protocol: PROTOCOL, request, key: "drop monitor", note: "", netns };
-    let go_on = |part: &Answer<'_>| {
+    let go_on = |part: &AnswerMessage<'_>| {
         each(part.payload);
         ControlFlow::Continue(())
     };
@@ -187,7 +187,7 @@ impl DropMonitor {
     /// runs do not recognise a monitor that was left on by `kill -9`, so it stays on.
     pub fn open(host: &Host, origins: DropOrigins, snaplen: u32, queue: u32) -> Result<DropMonitor, DropsError> {
         let family = Family::find(host)?;
-        let socket = netns::within(family.netns.as_ref(), || NetlinkSocket::open(PROTOCOL))??;
+        let socket = netns::run_within(family.netns.as_ref(), || NetlinkSocket::open(PROTOCOL))??;
         socket.make_room(ROOM_BYTES);
         // Losses are counted instead, by the socket and by the kernel.
         socket.report_no_losses()?;
@@ -299,7 +299,7 @@ fn busy(host: &Host, listeners: &[u32]) -> String {
         let mut comm = Vec::new();
         let read = sys::fs::read_file(&host.proc_path(&format!("{port}/comm")), &mut comm);
         // Port ids are usually process ids.
-        let comm = sys::escaped(comm.trim_ascii_end());
+        let comm = sys::escape_bytes(comm.trim_ascii_end());
         if read.is_ok() { format!("{port} ({comm})") } else { port.to_string() }
     };
     match listeners {
@@ -325,12 +325,12 @@ pub(crate) enum Presence {
 pub(crate) fn presence(host: &Host) -> Presence {
     let first = NetNs::open_path(&host.proc_path("1/ns/net")).ok();
     let is_there = [None, first.as_ref()].into_iter().any(|netns| {
-        let family = generic::listed(&Host::live(), FAMILY, "drop monitor", netns);
+        let family = generic::find_in_list(&Host::live(), FAMILY, "drop monitor", netns);
         family.is_ok_and(|family| family.as_ref().and_then(numbers).is_some())
     });
     let listed = || {
         let mut text = Vec::new();
-        let release = sys::Kernel::running().release;
+        let release = sys::Kernel::read_running().release;
         let path = host.real_path(&format!("/lib/modules/{release}/modules.dep"));
         let read = sys::fs::read_file(&path, &mut text);
         read.is_ok() && text.windows(MODULE.len()).any(|part| part == MODULE)

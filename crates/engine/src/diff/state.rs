@@ -25,7 +25,7 @@ const ROUNDS_UNSEEN_MAX: u32 = 16;
 const TIMES: usize = 2 * ROUNDS_UNSEEN_MAX as usize;
 
 /// Marks a missing place.
-const NONE: u32 = u32::MAX;
+const NO_PLACE: u32 = u32::MAX;
 
 /// A remembered row.
 pub(super) struct Entry<K> {
@@ -43,7 +43,7 @@ pub struct DiffState<T: DiffTable> {
     /// Most rows that are remembered.
     rows_max: usize,
     /// The rows by place; `None` for a free place.
-    pub(super) rows: Vec<Option<Entry<T::Kept>>>,
+    pub(super) rows: Vec<Option<Entry<T::Saved>>>,
     /// For each place, the round in which the row was last seen; [`NONE`] for a free place.
     seen: Vec<u32>,
     /// Free places.
@@ -79,18 +79,18 @@ impl<T: DiffTable> DiffState<T> {
     pub fn with_rows(rows_max: usize) -> DiffState<T> {
         let hasher = RandomState::default();
         DiffState {
-            rows_max: rows_max.min(NONE as usize),
+            rows_max: rows_max.min(NO_PLACE as usize),
             rows: Vec::new(),
             seen: Vec::new(),
             free: Vec::new(),
             index: HashTable::new(),
-            secret: hasher.hash_one(NONE),
+            secret: hasher.hash_one(NO_PLACE),
             hasher,
             round: 0,
             times: [0; TIMES],
             settled: None,
-            last: NONE,
-            first: NONE,
+            last: NO_PLACE,
+            first: NO_PLACE,
             whole: false,
             left_out: 0,
         }
@@ -98,24 +98,24 @@ impl<T: DiffTable> DiffState<T> {
 
     /// Begins a round at `now_ns` of a monotonic clock.
     pub(super) fn begin(&mut self, now_ns: u64) {
-        self.round = self.round.saturating_add(1).min(NONE - 1);
+        self.round = self.round.saturating_add(1).min(NO_PLACE - 1);
         if let Some(time) = self.times.get_mut(self.round as usize % TIMES) {
             *time = now_ns;
         }
-        self.last = NONE;
+        self.last = NO_PLACE;
         self.left_out = 0;
     }
 
     /// Compares a row with the round before, and remembers it.
     #[inline]
-    pub(super) fn meet(&mut self, row: &T::Row<'_>) -> RowDiff {
+    pub(super) fn compare_row(&mut self, row: &T::Row<'_>) -> RowDiff {
         self.settled = None;
         let (identity, counters) = (T::identity(row, self.secret), T::counters(row));
         let Some(place) = self.find(identity) else { return self.add(row, identity, counters) };
         self.link(place);
         let round = self.round;
-        let interval_ns = self.time_of(round).saturating_sub(self.time_of(self.seen_in(place)));
-        if self.see(place) == round {
+        let interval_ns = self.time_of(round).saturating_sub(self.time_of(self.round_seen(place)));
+        if self.mark_seen(place) == round {
             // The row came twice in this round; its first copy was compared with the round before.
             return RowDiff { change: (round > 1).then_some(Change::Kept), rate: None };
         }
@@ -125,7 +125,7 @@ impl<T: DiffTable> DiffState<T> {
             (Some(before), Some(now)) if same => Some(Rate { before, now, interval_ns }),
             _ => None,
         };
-        (entry.counters, entry.kept) = (counters, T::keep(row));
+        (entry.counters, entry.kept) = (counters, T::save(row));
         let rests = match rate {
             Some(rate) => rate.before == rate.now && rate.interval_ns > 0,
             None => counters.is_none(),
@@ -138,8 +138,8 @@ impl<T: DiffTable> DiffState<T> {
     /// Records that the row at `place` came again unchanged.
     #[inline]
     pub(super) fn touch(&mut self, place: u32) {
-        self.see(place);
-        if self.last == NONE {
+        self.mark_seen(place);
+        if self.last == NO_PLACE {
             self.first = place;
         }
         // The link to it is still right, or is corrected when its predecessor is next compared.
@@ -148,16 +148,16 @@ impl<T: DiffTable> DiffState<T> {
 
     /// Marks the row at `place` as seen in this round. Returns the round in which it was seen before.
     #[inline]
-    fn see(&mut self, place: u32) -> u32 {
+    fn mark_seen(&mut self, place: u32) -> u32 {
         match self.seen.get_mut(place as usize) {
             Some(seen) => std::mem::replace(seen, self.round),
-            None => NONE,
+            None => NO_PLACE,
         }
     }
 
     /// Returns the round in which the row at `place` was last seen.
-    fn seen_in(&self, place: u32) -> u32 {
-        self.seen.get(place as usize).copied().unwrap_or(NONE)
+    fn round_seen(&self, place: u32) -> u32 {
+        self.seen.get(place as usize).copied().unwrap_or(NO_PLACE)
     }
 
     /// Returns the start of a round in nanoseconds; wrong for rounds more than [`TIMES`] ago.
@@ -174,12 +174,12 @@ impl<T: DiffTable> DiffState<T> {
         };
         match self.rows.get(guess as usize) {
             Some(Some(entry)) if entry.identity == identity => Some(guess),
-            _ => self.look_up(identity),
+            _ => self.find_place(identity),
         }
     }
 
     /// Finds the place of a row in the index.
-    fn look_up(&self, identity: Identity) -> Option<u32> {
+    fn find_place(&self, identity: Identity) -> Option<u32> {
         let is_it = |place: &u32| matches!(self.rows.get(*place as usize), Some(Some(e)) if e.identity == identity);
         self.index.find(self.hasher.hash_one(identity), is_it).copied()
     }
@@ -199,8 +199,8 @@ impl<T: DiffTable> DiffState<T> {
         // Without a complete round before, it is unknown whether the row is new.
         let change = (self.round > 1 && self.whole).then_some(Change::New);
         let diff = RowDiff { change, rate: None };
-        let kept = T::keep(row);
-        let entry = Entry { identity, counters, next: NONE, kept };
+        let kept = T::save(row);
+        let entry = Entry { identity, counters, next: NO_PLACE, kept };
         let Some(place) = self.room() else {
             self.left_out += 1;
             // It may also have been left out in the round before.
@@ -209,7 +209,7 @@ impl<T: DiffTable> DiffState<T> {
         if let Some(slot) = self.rows.get_mut(place as usize) {
             *slot = Some(entry);
         }
-        self.see(place);
+        self.mark_seen(place);
         let (rows, hasher) = (&self.rows, &self.hasher);
         let hash_at = |place: &u32| match rows.get(*place as usize) {
             Some(Some(entry)) => hasher.hash_one(entry.identity),
@@ -230,7 +230,7 @@ impl<T: DiffTable> DiffState<T> {
         }
         let place = u32::try_from(self.rows.len()).ok()?;
         self.rows.push(None);
-        self.seen.push(NONE);
+        self.seen.push(NO_PLACE);
         Some(place)
     }
 
@@ -245,7 +245,7 @@ impl<T: DiffTable> DiffState<T> {
             if *seen >= keep_from {
                 continue;
             }
-            *seen = NONE;
+            *seen = NO_PLACE;
             let Some(entry) = self.rows.get_mut(place).and_then(Option::take) else { continue };
             if let Ok(place) = u32::try_from(place) {
                 let found = self.index.find_entry(self.hasher.hash_one(entry.identity), |at| *at == place);
@@ -255,7 +255,7 @@ impl<T: DiffTable> DiffState<T> {
                 self.free.push(place);
             }
             if whole {
-                each(&T::gone(entry.identity, &entry.kept, &diff));
+                each(&T::vanished_row(entry.identity, &entry.kept, &diff));
             }
         }
         self.whole = whole;

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::testing::{Canned, Numbers, Seen, plan, request, run_once, socket};
+use crate::testing::{CannedSource, Numbers, TextSink, plan, request, run_once, socket};
 use record::rows::{Socket, Sockets, TcpInfo};
 use record::{Lookups, State};
 use std::collections::HashMap;
@@ -23,17 +23,17 @@ fn with(cookie: u64, counters: Option<(u64, u64, u32)>) -> Socket<'static> {
 }
 
 /// The sockets of one round in the form `cookie change in out segs`.
-fn round(memory: &RefCell<DiffState<Sockets>>, now_ns: u64, source: &mut Canned) -> Vec<String> {
+fn round(memory: &RefCell<DiffState<Sockets>>, now_ns: u64, source: &mut CannedSource) -> Vec<String> {
     let columns = ["cookie", "change", "bytes_in_per_s", "bytes_out_per_s", "segs_out_per_s"];
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     let watching = DiffSource::new(source, memory, now_ns);
-    let ran = run_once(&plan(request(&columns, "")), &watching, &Lookups::none(), &mut sink);
+    let ran = run_once(&plan(request(&columns, "")), &watching, &Lookups::empty(), &mut sink);
     assert!(ran.unwrap().stats.balances());
     sink.rows
 }
 
-fn canned(rows: Vec<Socket<'static>>) -> Canned {
-    Canned { rows, ..Canned::default() }
+fn canned(rows: Vec<Socket<'static>>) -> CannedSource {
+    CannedSource { rows, ..CannedSource::default() }
 }
 
 #[test]
@@ -70,14 +70,14 @@ fn a_round_that_was_not_whole_makes_nothing_new_or_gone() {
     let all = || vec![with(1, None), with(2, None)];
     round(&memory, 0, &mut canned(all()));
     let partial = Accounting { incomplete: true, ..Accounting::default() };
-    let mut half = Canned { rows: vec![with(1, None)], extra: partial, ..Canned::default() };
+    let mut half = CannedSource { rows: vec![with(1, None)], extra: partial, ..CannedSource::default() };
     assert_eq!(round(&memory, SECOND, &mut half), ["1 kept - - -"], "2 may be there");
     let mut more = all();
     more.push(with(3, None));
     assert_eq!(round(&memory, 2 * SECOND, &mut canned(more)), ["1 kept - - -", "2 kept - - -", "3 - - - -"]);
-    let broken = Canned { fails: true, ..canned(all()) };
+    let broken = CannedSource { fails: true, ..canned(all()) };
     let watching = DiffSource::new(&broken, &memory, 3 * SECOND);
-    let ran = run_once(&plan(request(&["change"], "")), &watching, &Lookups::none(), &mut Seen::default());
+    let ran = run_once(&plan(request(&["change"], "")), &watching, &Lookups::empty(), &mut TextSink::default());
     assert!(ran.is_err());
     assert_eq!(round(&memory, 4 * SECOND, &mut canned(all()))[2], "3 gone - - -");
 }
@@ -87,12 +87,12 @@ fn rates_span_the_rounds_that_a_row_was_not_seen_in() {
     let memory = RefCell::new(DiffState::default());
     let rows = |bytes| vec![with(1, Some((0, 0, 0))), with(2, Some((bytes, 0, 0)))];
     let limited = |memory: &RefCell<DiffState<Sockets>>, at, bytes, limit| {
-        let mut sink = Seen::default();
+        let mut sink = TextSink::default();
         let mut request = request(&["cookie", "bytes_in_per_s"], "");
         request.limit = limit;
         let source = canned(rows(bytes));
         let watching = DiffSource::new(&source, memory, at);
-        run_once(&plan(request), &watching, &Lookups::none(), &mut sink).unwrap();
+        run_once(&plan(request), &watching, &Lookups::empty(), &mut sink).unwrap();
         sink.rows
     };
     limited(&memory, 0, 0, None);
@@ -101,13 +101,13 @@ fn rates_span_the_rounds_that_a_row_was_not_seen_in() {
 }
 
 #[test]
-fn nobody_who_does_not_ask_pays_or_sees_what_is_gone() {
+fn plans_without_closed_rows_neither_pay_for_them_nor_show_them() {
     let memory = RefCell::new(DiffState::default());
     for rows in [vec![with(1, None), with(2, None)], vec![with(2, None)]] {
-        let mut sink = Seen::default();
+        let mut sink = TextSink::default();
         let source = canned(rows);
         let watching = DiffSource::new(&source, &memory, SECOND);
-        run_once(&plan(request(&["cookie"], "")), &watching, &Lookups::none(), &mut sink).unwrap();
+        run_once(&plan(request(&["cookie"], "")), &watching, &Lookups::empty(), &mut sink).unwrap();
         assert!(sink.rows.iter().all(|row| row != "1" || sink.rows.len() == 2));
     }
     assert!(memory.borrow().rows.is_empty());
@@ -118,30 +118,30 @@ fn filters_and_orders_work_on_rates_and_changes() {
     let memory = RefCell::new(DiffState::default());
     let rows = |n: u64| (1..=5).map(|c| with(c, Some((c * c * n, 0, 0)))).collect::<Vec<_>>();
     round(&memory, 0, &mut canned(rows(0)));
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     let mut asked = request(&["cookie", "bytes_in_per_s"], "bytes_in_per_s > 3 and change = kept");
-    asked.sort = crate::Sort::parse_list("bytes_in_per_s:desc");
+    asked.sort = crate::SortKey::parse_list("bytes_in_per_s:desc");
     asked.limit = Some(2);
     let source = canned(rows(2));
     let watching = DiffSource::new(&source, &memory, SECOND);
-    run_once(&plan(asked), &watching, &Lookups::none(), &mut sink).unwrap();
+    run_once(&plan(asked), &watching, &Lookups::empty(), &mut sink).unwrap();
     assert_eq!(sink.rows, ["5 50", "4 32"]);
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     let asked = request(&["cookie", "local_port", "peer_addr"], "change = gone");
     let source = canned(rows(2).split_off(4));
     let watching = DiffSource::new(&source, &memory, 2 * SECOND);
-    run_once(&plan(asked), &watching, &Lookups::none(), &mut sink).unwrap();
+    run_once(&plan(asked), &watching, &Lookups::empty(), &mut sink).unwrap();
     assert_eq!(sink.rows, ["1 1 192.0.2.2", "2 2 192.0.2.2", "3 3 192.0.2.2", "4 4 192.0.2.2"]);
 }
 
 #[test]
-fn a_full_memory_is_told() {
+fn a_full_memory_is_reported() {
     let memory = RefCell::new(DiffState::with_rows(2));
     for at in 0..2 {
-        let mut sink = Seen::default();
+        let mut sink = TextSink::default();
         let source = canned((1..=4).map(|c| with(c, None)).collect());
         let watching = DiffSource::new(&source, &memory, at);
-        run_once(&plan(request(&["cookie", "change"], "")), &watching, &Lookups::none(), &mut sink).unwrap();
+        run_once(&plan(request(&["cookie", "change"], "")), &watching, &Lookups::empty(), &mut sink).unwrap();
         let why = &sink.totals.unwrap().why;
         assert_eq!(
             (why[0].count, &*why[0].text),
@@ -154,15 +154,15 @@ fn a_full_memory_is_told() {
 
 /// Sockets that come, go, change their order and come twice, compared with a plain map.
 #[test]
-fn any_churn_is_told_like_a_plain_map_would() {
+fn any_churn_matches_a_plain_map() {
     let mut numbers = Numbers(7);
     let memory = RefCell::new(DiffState::default());
     let mut plain: HashMap<u64, u64> = HashMap::new();
     for n in 0..300 {
-        let mut now: Vec<u64> = plain.keys().copied().filter(|_| numbers.below(10) > 0).collect();
+        let mut now: Vec<u64> = plain.keys().copied().filter(|_| numbers.next_below(10) > 0).collect();
         now.sort_unstable();
-        now.extend((0..numbers.below(20)).map(|_| 1 + numbers.below(400)));
-        if numbers.below(3) == 0 {
+        now.extend((0..numbers.next_below(20)).map(|_| 1 + numbers.next_below(400)));
+        if numbers.next_below(3) == 0 {
             now.reverse();
         }
         let grown = |cookie: u64| cookie * n;

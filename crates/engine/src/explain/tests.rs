@@ -1,19 +1,19 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::plan::{Fold, PlanRequest, Sort};
+use crate::plan::{Fold, PlanRequest, SortKey};
 use crate::testing::{plan, request};
 use record::rows::need;
 
 #[test]
 fn rows_in_words() {
     let request = PlanRequest {
-        sort: Sort::parse_list("rtt_us:desc,state"),
+        sort: SortKey::parse_list("rtt_us:desc,state"),
         limit: Some(5),
         ..request(&["state", "process"], "state = established and peer in 10.0.0.0/8 and process ~ ^ng")
     };
     let offer = Offer {
         backend: "netlink",
-        pushed: vec![Push::Exact, Push::Narrowed],
+        pushed: vec![PushOutcome::Exact, PushOutcome::Narrowed],
         lacks: need::TCP_INFO,
         backends: Vec::new(),
         explain: vec!["one dump for both families".to_owned()],

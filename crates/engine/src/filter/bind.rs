@@ -4,12 +4,12 @@ use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::endpoint;
 use super::error::{Fault, FilterError};
 use super::links;
-use super::literal::{self, BadNumber, Unit};
+use super::literal::{self, NumberError, Unit};
 use super::meant_as;
-use super::names::{Meaning, meaning};
+use super::names::{NameMeaning, find_meaning};
 use super::time;
 use crate::columns::kind_in_words;
-use crate::nearest::nearest;
+use crate::nearest::find_nearest;
 use crate::predicate::compile_regex;
 use record::rows::NatKind;
 use record::{Expr, FarTime, Kind, Member, Op, Operand, Schema, Test};
@@ -36,15 +36,15 @@ fn bind_node(table: Schema, text: &str, node: &Node) -> Result<Expr, FilterError
 }
 
 fn bind_test(table: Schema, text: &str, test: &Comparison) -> Result<Expr, FilterError> {
-    match meaning(table, text, test)? {
-        Meaning::Ends(ends) => of_ends(table, text, test, &ends),
-        Meaning::Member { field, member } => {
-            let unit = Unit::of(member.kind);
+    match find_meaning(table, text, test)? {
+        NameMeaning::Ends(ends) => of_ends(table, text, test, &ends),
+        NameMeaning::Member { field, member } => {
+            let unit = Unit::from_kind(member.kind);
             Binder { table, text, test, field, member: Some(member), unit }.field(member.kind)
         }
-        Meaning::Field(field) => {
+        NameMeaning::Field(field) => {
             let Some(found) = table.field(field) else { return Ok(Expr::Or(Vec::new())) };
-            let unit = Unit::of(found.kind);
+            let unit = Unit::from_kind(found.kind);
             Binder { table, text, test, field, member: None, unit }.field(found.kind)
         }
     }
@@ -65,7 +65,7 @@ fn of_ends(
             (None, None) => return Ok(Expr::Or(Vec::new())),
         };
         let kind = table.field(field).map_or(Kind::Port, |field| field.kind);
-        let binder = Binder { table, text, test, field, member: None, unit: Unit::of(kind) };
+        let binder = Binder { table, text, test, field, member: None, unit: Unit::from_kind(kind) };
         port.map_or_else(|| binder.field(kind), |port| binder.endpoint(port))
     };
     let parts = ends.iter().map(one).collect::<Result<Vec<_>, _>>()?;
@@ -105,16 +105,16 @@ impl Binder<'_> {
                 let message = format!("null can be compared only with `=` and `!=`, not with `{}`", self.test.cmp);
                 return Err(FilterError::new(self.text, null.span, Fault::BadOperator, message));
             };
-            parts.push(self.one(op, Operand::Null));
+            parts.push(self.bind_value_test(op, Operand::Null));
         }
         if !values.is_empty() {
             parts.extend(self.of_kind(kind, &values)?);
         }
-        Ok(self.joined(parts))
+        Ok(self.join(parts))
     }
 
     /// Joins the tests of one list.
-    fn joined(&self, mut parts: Vec<Expr>) -> Expr {
+    fn join(&self, mut parts: Vec<Expr>) -> Expr {
         match parts.len() {
             1 => parts.remove(0),
             _ if self.equality() == Some(Op::Ne) => Expr::And(parts),
@@ -125,7 +125,7 @@ impl Binder<'_> {
     /// Builds one test of the field, or of its member.
     ///
     /// A test for null applies to the field itself: a member cannot be null.
-    fn one(&self, op: Op, operand: Operand) -> Expr {
+    fn bind_value_test(&self, op: Op, operand: Operand) -> Expr {
         let operand = match (self.member, operand) {
             (Some(member), operand) if operand != Operand::Null => {
                 Operand::Member { name: member.name, kind: member.kind, operand: Box::new(operand) }
@@ -161,31 +161,35 @@ impl Binder<'_> {
     fn of_kind(&self, kind: Kind, values: &[&Literal]) -> Result<Vec<Expr>, FilterError> {
         match kind {
             Kind::Owners => {
-                return Err(self.misfit("a list of owners; compare `process`, `pid` or `fd`, or use `= null`"));
+                return Err(self.operator_error("a list of owners; compare `process`, `pid` or `fd`, or use `= null`"));
             }
-            Kind::Objects(_) => return Err(self.misfit("a list; compare a member (`list.member`), or use `= null`")),
+            Kind::Objects(_) => {
+                return Err(self.operator_error("a list; compare a member (`list.member`), or use `= null`"));
+            }
             _ => {}
         }
         if self.test.cmp.is_match() {
             return Ok(vec![self.pattern(kind, values)?]);
         }
-        if let Some(test) = self.other_field(kind, values)? {
+        if let Some(test) = self.bind_other_field(kind, values)? {
             return Ok(vec![test]);
         }
         if let Some(op) = self.ordering() {
-            return self.ordered(kind, op, values).map(|test| vec![test]);
+            return self.bind_ordered(kind, op, values).map(|test| vec![test]);
         }
         let op = self.equality().unwrap_or(Op::Eq);
         match kind {
             Kind::Addr => self.addresses(op, values).map(|test| vec![test]),
-            Kind::Bool => values.iter().map(|v| Ok(self.one(op, Operand::Bool(self.boolean(v)?)))).collect(),
+            Kind::Bool => {
+                values.iter().map(|v| Ok(self.bind_value_test(op, Operand::Bool(self.boolean(v)?)))).collect()
+            }
             Kind::Text | Kind::Texts => self.texts(op, values),
             Kind::Endpoint => self.endpoints(op, values).map(|test| vec![test]),
             Kind::Words(&[]) => self.texts(op, values),
             Kind::Name(names) | Kind::Words(names) => {
                 let words = values.iter().map(|v| self.known_words(names, v)).collect::<Result<Vec<_>, _>>()?;
                 let words = NatKind::with_implied(names, words.concat());
-                Ok(vec![self.one(op, Operand::Words(words))])
+                Ok(vec![self.bind_value_test(op, Operand::Words(words))])
             }
             Kind::Time => self.times(op, values).map(|test| vec![test]),
             _ => self.numbers(kind, op, values),
@@ -194,7 +198,7 @@ impl Binder<'_> {
 
     /// Builds the comparison with another field of the row if the value is a field's name. Only for numbers, addresses
     /// and times, whose values cannot be mistaken for names. Both fields must be of one kind.
-    fn other_field(&self, kind: Kind, values: &[&Literal]) -> Result<Option<Expr>, FilterError> {
+    fn bind_other_field(&self, kind: Kind, values: &[&Literal]) -> Result<Option<Expr>, FilterError> {
         let is_comparable = kind.is_number() || matches!(kind, Kind::Addr | Kind::Time);
         let [value] = values else { return Ok(None) };
         let word = value.as_str().filter(|_| is_comparable && self.member.is_none() && !value.quoted);
@@ -202,10 +206,10 @@ impl Binder<'_> {
         if std::mem::discriminant(&kind) != std::mem::discriminant(&other_kind) {
             let (here, there) = (kind_in_words(kind), kind_in_words(other_kind));
             let message = format!("`{}` has the type {here}, this field has the type {there}", self.test.name);
-            return Err(self.bad(value, &message));
+            return Err(self.value_error(value, &message));
         }
         let op = self.ordering().or(self.equality()).unwrap_or(Op::Eq);
-        Ok(Some(self.one(op, Operand::Field(other))))
+        Ok(Some(self.bind_value_test(op, Operand::Field(other))))
     }
 
     /// Builds a comparison with `~` or `!~`. Compiles the pattern here to find mistakes; the plan compiles it again.
@@ -216,11 +220,11 @@ impl Binder<'_> {
                 Kind::Time => "a time; its operators are = != < <= > >=",
                 _ => "not text",
             };
-            return Err(self.misfit(what));
+            return Err(self.operator_error(what));
         }
         let op = if self.test.cmp == Cmp::Match { Op::Match } else { Op::NotMatch };
         let Some((value, pattern)) = values.first().and_then(|v| Some((v, v.as_str()?))) else {
-            return Err(self.misfit("text"));
+            return Err(self.operator_error("text"));
         };
         let of_unix = if self.is_of("path") { meant_as::pattern_of_unix_name(pattern) } else { None };
         let pattern = of_unix.as_deref().unwrap_or(pattern);
@@ -228,11 +232,11 @@ impl Binder<'_> {
             let message = format!("bad regular expression: {why}");
             return Err(FilterError::new(self.text, value.span, Fault::BadValue, message));
         }
-        Ok(self.one(op, Operand::Regex(pattern.into())))
+        Ok(self.bind_value_test(op, Operand::Regex(pattern.into())))
     }
 
     /// Builds a comparison with `<`, `<=`, `>` or `>=`. Only numbers, times and addresses have an order.
-    fn ordered(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
+    fn bind_ordered(&self, kind: Kind, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         let what = match kind {
             Kind::Text | Kind::Texts | Kind::Name(_) => "text, which has no order; its operators are = != in ~ !~",
             Kind::Bool => "true or false; its operators are = and !=",
@@ -241,16 +245,16 @@ impl Binder<'_> {
             _ => "",
         };
         if !what.is_empty() {
-            return Err(self.misfit(what));
+            return Err(self.operator_error(what));
         }
-        let Some(value) = values.first() else { return Err(self.misfit("a number")) };
+        let Some(value) = values.first() else { return Err(self.operator_error("a number")) };
         if kind == Kind::Addr {
             let addr = value.as_str().and_then(literal::address);
-            let addr = addr.ok_or_else(|| self.bad(value, "not an address"))?;
-            return Ok(self.one(op, Operand::Addr(addr)));
+            let addr = addr.ok_or_else(|| self.value_error(value, "not an address"))?;
+            return Ok(self.bind_value_test(op, Operand::Addr(addr)));
         }
         let operand = if kind == Kind::Time { self.time(value)? } else { Operand::Number(self.number(kind, value)?) };
-        Ok(self.one(op, operand))
+        Ok(self.bind_value_test(op, operand))
     }
 
     /// Builds a comparison with addresses and prefixes. A single host after `=` is compared as one address, which is
@@ -263,9 +267,9 @@ impl Binder<'_> {
         }
         match prefixes[..] {
             [host] if !self.test.is_list && host.len() == host.addr().bits() && self.is_sign() => {
-                Ok(self.one(op, Operand::Addr(host.addr())))
+                Ok(self.bind_value_test(op, Operand::Addr(host.addr())))
             }
-            _ => Ok(self.one(op, Operand::Prefixes(prefixes))),
+            _ => Ok(self.bind_value_test(op, Operand::Prefixes(prefixes))),
         }
     }
 
@@ -275,7 +279,7 @@ impl Binder<'_> {
             let end = value.as_str().and_then(endpoint::parse).ok_or_else(|| self.bad_endpoint(value))?;
             Ok(end.to_test())
         };
-        Ok(self.one(op, Operand::Endpoints(values.iter().map(read).collect::<Result<_, _>>()?)))
+        Ok(self.bind_value_test(op, Operand::Endpoints(values.iter().map(read).collect::<Result<_, _>>()?)))
     }
 
     /// True for `=` and `!=`, false for `in`.
@@ -288,14 +292,14 @@ impl Binder<'_> {
         let text = value.as_str().unwrap_or("");
         if text.split_once('%').is_some_and(|(addr, _)| literal::prefix(addr).is_some()) {
             let message = format!("addresses of {} have no interface: leave it out", self.table.name());
-            return self.bad(value, &message);
+            return self.value_error(value, &message);
         }
         let side = self.test.name.strip_suffix("_addr");
         match side.filter(|_| endpoint::parse(text).is_some()) {
             Some(side) => {
-                self.bad(value, "an address with a port can be compared only with an endpoint").hint(Some(side))
+                self.value_error(value, "an address with a port can be compared only with an endpoint").hint(Some(side))
             }
-            None => self.bad(value, "neither an address nor a prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
+            None => self.value_error(value, "neither an address nor a prefix (10.1.2.3, 10.0.0.0/8, 2001:db8::/32)"),
         }
     }
 
@@ -304,7 +308,7 @@ impl Binder<'_> {
         match &*value.bytes {
             b"true" | b"yes" => Ok(true),
             b"false" | b"no" => Ok(false),
-            _ => Err(self.bad(value, "expected true or false")),
+            _ => Err(self.value_error(value, "expected true or false")),
         }
     }
 
@@ -320,7 +324,7 @@ impl Binder<'_> {
         if !words.is_empty() {
             return Ok(words);
         }
-        let hint = nearest(&word, names.iter().copied());
+        let hint = find_nearest(&word, names.iter().copied());
         let list = if hint.is_none() { format!("; its values are {}", names.join(" ")) } else { String::new() };
         let message = format!("`{}` has no value `{}`{list}", self.test.name, written.escape_debug());
         Err(FilterError::new(self.text, value.span, Fault::UnknownWord, message).hint(hint))
@@ -349,7 +353,7 @@ impl Binder<'_> {
             }
         }
         if !words.is_empty() {
-            parts.push(self.one(op, Operand::Words(words)));
+            parts.push(self.bind_value_test(op, Operand::Words(words)));
         }
         Ok(parts)
     }
@@ -366,7 +370,7 @@ impl Binder<'_> {
         let pattern = meant_as::regex_of(&value.bytes);
         let sign = if self.equality() == Some(Op::Ne) { "!~" } else { "~" };
         let message = format!("`{}` compares the whole text and treats `*` literally", self.test.cmp);
-        self.bad(value, &message).hint(Some(&format!("{} {sign} \"{pattern}\"", self.test.name)))
+        self.value_error(value, &message).hint(Some(&format!("{} {sign} \"{pattern}\"", self.test.name)))
     }
 
     /// Builds the tests for numbers, ranges `low-high`, and `value/mask` for fields of bits.
@@ -378,11 +382,11 @@ impl Binder<'_> {
         for value in values {
             let text = value.as_str().unwrap_or("");
             if let Some((low, mask)) = text.split_once('/').filter(|_| matches!(kind, Kind::Hex | Kind::Id)) {
-                parts.push(self.one(op, self.masked(value, low, mask)?));
+                parts.push(self.bind_value_test(op, self.bind_masked(value, low, mask)?));
             } else if let Some((low, high)) = text.split_once('-') {
                 let (low, high) = (self.number_of(kind, value, low)?, self.number_of(kind, value, high)?);
                 if low > high {
-                    return Err(self.bad(value, "this range ends before it starts"));
+                    return Err(self.value_error(value, "this range ends before it starts"));
                 }
                 ranges.push((low, high));
             } else {
@@ -392,12 +396,14 @@ impl Binder<'_> {
         }
         let takes_null = self.member.is_none() && self.table.field(self.field).is_some_and(|field| field.zero_is_null);
         if takes_null && ranges.iter().any(|(low, _)| *low == 0) {
-            parts.push(self.one(op, Operand::Null));
+            parts.push(self.bind_value_test(op, Operand::Null));
         }
         match ranges[..] {
             [] => {}
-            [(low, high)] if low == high && self.is_sign() => parts.push(self.one(op, Operand::Number(low))),
-            _ => parts.push(self.one(op, Operand::Ranges(ranges))),
+            [(low, high)] if low == high && self.is_sign() => {
+                parts.push(self.bind_value_test(op, Operand::Number(low)))
+            }
+            _ => parts.push(self.bind_value_test(op, Operand::Ranges(ranges))),
         }
         Ok(parts)
     }
@@ -405,29 +411,29 @@ impl Binder<'_> {
     /// Builds the test for one point in time or any of several.
     fn times(&self, op: Op, values: &[&Literal]) -> Result<Expr, FilterError> {
         if let ([value], true) = (values, self.is_sign()) {
-            return Ok(self.one(op, self.time(value)?));
+            return Ok(self.bind_value_test(op, self.time(value)?));
         }
         let one = |value: &&Literal| match self.time(value)? {
             Operand::Number(ns) => Ok((ns, ns)),
-            _ => Err(self.bad(value, "times in a list are from 1970 to 2554")),
+            _ => Err(self.value_error(value, "times in a list are from 1970 to 2554")),
         };
-        Ok(self.one(op, Operand::Ranges(values.iter().map(one).collect::<Result<_, _>>()?)))
+        Ok(self.bind_value_test(op, Operand::Ranges(values.iter().map(one).collect::<Result<_, _>>()?)))
     }
 
     /// A point in time: ns since 1970, or a far time.
     fn time(&self, value: &Literal) -> Result<Operand, FilterError> {
-        let ns = value.as_str().and_then(time::absolute);
-        let ns = ns.ok_or_else(|| self.bad(value, "not a time (10:30, -5m, 2026-11-22T10:30:00Z)"))?;
+        let ns = value.as_str().and_then(time::parse_rfc3339);
+        let ns = ns.ok_or_else(|| self.value_error(value, "not a time (10:30, -5m, 2026-11-22T10:30:00Z)"))?;
         Ok(FarTime::split(ns).map_or_else(Operand::FarTime, Operand::Number))
     }
 
     /// Builds the operand of `value/mask`: the bits under the mask must equal the value.
-    fn masked(&self, at: &Literal, value: &str, mask: &str) -> Result<Operand, FilterError> {
-        let (Ok(value), Ok(mask)) = (literal::plain(value), literal::plain(mask)) else {
-            return Err(self.bad(at, "expected a value and a mask (0x10/0xf0)"));
+    fn bind_masked(&self, at: &Literal, value: &str, mask: &str) -> Result<Operand, FilterError> {
+        let (Ok(value), Ok(mask)) = (literal::parse_plain(value), literal::parse_plain(mask)) else {
+            return Err(self.value_error(at, "expected a value and a mask (0x10/0xf0)"));
         };
         if value & !mask != 0 {
-            return Err(self.bad(at, "the value has bits outside its mask"));
+            return Err(self.value_error(at, "the value has bits outside its mask"));
         }
         Ok(Operand::Masked { value, mask })
     }
@@ -439,29 +445,29 @@ impl Binder<'_> {
 
     /// Parses `text`, which is `at` or a part of it.
     fn number_of(&self, kind: Kind, at: &Literal, text: &str) -> Result<u64, FilterError> {
-        let read = self.unit.map_or_else(|| literal::plain(text), |unit| literal::quantity(unit, text));
+        let read = self.unit.map_or_else(|| literal::parse_plain(text), |unit| literal::parse_quantity(unit, text));
         match read {
-            Ok(n) if kind == Kind::Port && n > u64::from(u16::MAX) => Err(self.bad(at, "ports end at 65535")),
+            Ok(n) if kind == Kind::Port && n > u64::from(u16::MAX) => Err(self.value_error(at, "ports end at 65535")),
             Ok(n) => Ok(n),
-            Err(BadNumber::TooBig) => Err(self.bad(at, "this number is too large")),
-            Err(BadNumber::TooFine) => {
-                let unit = if kind.unit().is_empty() { "ones" } else { kind.unit() };
-                Err(self.bad(at, &format!("`{}` takes whole {unit}", self.test.name)))
+            Err(NumberError::TooBig) => Err(self.value_error(at, "this number is too large")),
+            Err(NumberError::TooFine) => {
+                let unit = if kind.unit_name().is_empty() { "ones" } else { kind.unit_name() };
+                Err(self.value_error(at, &format!("`{}` takes whole {unit}", self.test.name)))
             }
-            Err(BadNumber::NoNumber) => Err(self.bad(at, &no_number(kind, self.unit))),
+            Err(NumberError::NoNumber) => Err(self.value_error(at, &no_number(kind, self.unit))),
         }
     }
 
     /// Builds the comparison for `local` and `peer`: `self.field` is the address, `port` the port.
     fn endpoint(&self, port: usize) -> Result<Expr, FilterError> {
         let Some(op) = self.equality() else {
-            return Err(self.misfit("an address and a port; its operators are = != in, not in"));
+            return Err(self.operator_error("an address and a port; its operators are = != in, not in"));
         };
         let mut parts = Vec::new();
         let mut prefixes = Vec::new();
         for value in &self.test.values {
             if value.is_null() {
-                parts.push(self.one(op, Operand::Null));
+                parts.push(self.bind_value_test(op, Operand::Null));
                 continue;
             }
             let end = value.as_str().and_then(endpoint::parse).ok_or_else(|| self.bad_endpoint(value))?;
@@ -471,28 +477,30 @@ impl Binder<'_> {
             }
         }
         if !prefixes.is_empty() {
-            parts.push(self.one(op, Operand::Prefixes(prefixes)));
+            parts.push(self.bind_value_test(op, Operand::Prefixes(prefixes)));
         }
-        Ok(self.joined(parts))
+        Ok(self.join(parts))
     }
 
     /// Explains the form of an address with a port. A bare number was probably meant as a port.
     fn bad_endpoint(&self, value: &Literal) -> FilterError {
         let text = value.as_str().unwrap_or("");
-        let error = self
-            .bad(value, "neither an address nor a port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)");
-        let is_port = literal::plain(text).is_ok();
+        let error = self.value_error(
+            value,
+            "neither an address nor a port (10.1.2.3, 10.0.0.0/8, 10.1.2.3:443, [2001:db8::1]:443, :443)",
+        );
+        let is_port = literal::parse_plain(text).is_ok();
         error.hint(is_port.then(|| format!(":{text}")).as_deref())
     }
 
     /// The error for an operator that does not fit the field, which is `what`.
-    fn misfit(&self, what: &str) -> FilterError {
+    fn operator_error(&self, what: &str) -> FilterError {
         let message = format!("`{}` cannot be used: `{}` is {what}", self.test.cmp, self.test.name);
         FilterError::new(self.text, self.test.cmp_span, Fault::BadOperator, message)
     }
 
     /// The error for a value that does not fit the field.
-    fn bad(&self, value: &Literal, message: &str) -> FilterError {
+    fn value_error(&self, value: &Literal, message: &str) -> FilterError {
         FilterError::new(self.text, value.span, Fault::BadValue, message)
     }
 }

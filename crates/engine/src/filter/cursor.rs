@@ -19,32 +19,32 @@ impl<'t> Cursor<'t> {
     }
 
     /// Returns the text that is not taken yet.
-    fn rest(&self) -> &'t str {
+    fn remaining_text(&self) -> &'t str {
         self.text.get(self.at..).unwrap_or("")
     }
 
     /// Moves to the next non-blank character.
     fn skip_blanks(&mut self) {
-        self.at = self.text.len() - self.rest().trim_start().len();
+        self.at = self.text.len() - self.remaining_text().trim_start().len();
     }
 
     /// True if only blanks are left.
     pub(super) fn at_end(&mut self) -> bool {
         self.skip_blanks();
-        self.rest().is_empty()
+        self.remaining_text().is_empty()
     }
 
     /// Returns the position of the next character, for messages.
-    pub(super) fn here(&mut self) -> Span {
+    pub(super) fn next_char_span(&mut self) -> Span {
         self.skip_blanks();
-        let len = self.rest().chars().next().map_or(0, char::len_utf8);
+        let len = self.remaining_text().chars().next().map_or(0, char::len_utf8);
         Span { start: self.at, end: self.at + len }
     }
 
     /// Returns the position of the next word or sign, for messages.
     pub(super) fn next_word(&mut self) -> Span {
-        let here = self.here();
-        let len = self.rest().find(ends_bare).unwrap_or(self.rest().len());
+        let here = self.next_char_span();
+        let len = self.remaining_text().find(ends_bare).unwrap_or(self.remaining_text().len());
         Span { start: here.start, end: here.end.max(here.start + len) }
     }
 
@@ -54,9 +54,9 @@ impl<'t> Cursor<'t> {
     }
 
     /// Takes `sign` if it comes next.
-    pub(super) fn eat(&mut self, sign: &str) -> bool {
+    pub(super) fn take_sign(&mut self, sign: &str) -> bool {
         self.skip_blanks();
-        let found = self.rest().starts_with(sign);
+        let found = self.remaining_text().starts_with(sign);
         if found {
             self.at += sign.len();
         }
@@ -66,7 +66,7 @@ impl<'t> Cursor<'t> {
     /// Returns the next name without taking it.
     pub(super) fn peek_name(&mut self) -> Option<(&'t str, Span)> {
         self.skip_blanks();
-        let rest = self.rest();
+        let rest = self.remaining_text();
         let len = rest.bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')).count();
         let name = rest.get(..len)?;
         let starts_well = name.bytes().next().is_some_and(|b| !b.is_ascii_digit() && b != b'.');
@@ -91,8 +91,8 @@ impl<'t> Cursor<'t> {
 
     /// Takes a comparison operator, including the words `in` and `not in`.
     pub(super) fn comparison(&mut self) -> Option<(Cmp, Span)> {
-        let start = self.here().start;
-        let cmp = Cmp::SIGNS.iter().find(|(sign, _)| self.eat(sign)).map(|&(_, cmp)| cmp);
+        let start = self.next_char_span().start;
+        let cmp = Cmp::SIGNS.iter().find(|(sign, _)| self.take_sign(sign)).map(|&(_, cmp)| cmp);
         let cmp = cmp.or_else(|| self.eat_word("in").then_some(Cmp::In)).or_else(|| {
             let before = self.at;
             if self.eat_word("not") && self.eat_word("in") {
@@ -106,11 +106,11 @@ impl<'t> Cursor<'t> {
 
     /// Takes a value. After `~` a quoted value keeps its backslashes.
     pub(super) fn value(&mut self, after: Cmp) -> Result<Literal, FilterError> {
-        let here = self.here();
-        if let Some(quote) = self.rest().chars().next().filter(|c| matches!(c, '"' | '\'')) {
-            return self.quoted(quote, after.is_match());
+        let here = self.next_char_span();
+        if let Some(quote) = self.remaining_text().chars().next().filter(|c| matches!(c, '"' | '\'')) {
+            return self.take_quoted(quote, after.is_match());
         }
-        let len = bare_len(self.rest());
+        let len = bare_len(self.remaining_text());
         let span = Span { start: here.start, end: here.start + len };
         let word = self.slice(span);
         if word.is_empty() || ["and", "or", "not"].iter().any(|k| word.eq_ignore_ascii_case(k)) {
@@ -123,7 +123,7 @@ impl<'t> Cursor<'t> {
         Ok(Literal { bytes: word.as_bytes().into(), quoted: false, span })
     }
 
-    fn quoted(&mut self, quote: char, raw: bool) -> Result<Literal, FilterError> {
+    fn take_quoted(&mut self, quote: char, raw: bool) -> Result<Literal, FilterError> {
         let start = self.at;
         self.at += 1;
         let mut bytes = Vec::new();
@@ -146,7 +146,7 @@ impl<'t> Cursor<'t> {
     }
 
     fn next_char(&mut self) -> Option<char> {
-        let c = self.rest().chars().next()?;
+        let c = self.remaining_text().chars().next()?;
         self.at += c.len_utf8();
         Some(c)
     }
@@ -163,7 +163,7 @@ impl<'t> Cursor<'t> {
             Some('t') => out.push(b'\t'),
             Some('r') => out.push(b'\r'),
             Some('0') => out.push(0),
-            Some('x') => match self.rest().get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
+            Some('x') => match self.remaining_text().get(..2).and_then(|hex| u8::from_str_radix(hex, 16).ok()) {
                 Some(byte) => {
                     self.at += 2;
                     out.push(byte);
@@ -181,7 +181,7 @@ impl<'t> Cursor<'t> {
 
     /// Takes `{1F600}` after `\u`.
     fn code_point(&mut self) -> Option<char> {
-        let (hex, _) = self.rest().strip_prefix('{')?.split_once('}')?;
+        let (hex, _) = self.remaining_text().strip_prefix('{')?.split_once('}')?;
         if hex.len() > 6 {
             return None;
         }

@@ -31,7 +31,7 @@ pub(super) fn parse(text: &str) -> Option<Endpoint> {
 
 /// Parses a port in decimal digits.
 fn port_number(text: &str) -> Option<u64> {
-    literal::plain(text).ok().filter(|&n| n <= u64::from(u16::MAX))
+    literal::parse_plain(text).ok().filter(|&n| n <= u64::from(u16::MAX))
 }
 
 impl Endpoint {

@@ -3,7 +3,7 @@
 use std::fmt;
 
 /// Characters of a long filter that are shown on each side of the mistake.
-const SHOWN_AROUND: usize = 60;
+const CONTEXT_CHARS: usize = 60;
 
 /// The class of a mistake.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -76,8 +76,8 @@ impl FilterError {
 
     /// Returns the part of the text around the mistake, and the mistake's offset in it. Control characters become `?`.
     fn window(&self) -> (String, usize) {
-        let start = (self.column - 1).saturating_sub(SHOWN_AROUND);
-        let shown = SHOWN_AROUND + self.len.min(SHOWN_AROUND) + (self.column - 1 - start);
+        let start = (self.column - 1).saturating_sub(CONTEXT_CHARS);
+        let shown = CONTEXT_CHARS + self.len.min(CONTEXT_CHARS) + (self.column - 1 - start);
         let mut out = String::new();
         if start > 0 {
             out.push('…');
@@ -97,7 +97,7 @@ impl fmt::Display for FilterError {
             write!(f, "; did you mean `{hint}`?")?;
         }
         let (text, offset) = self.window();
-        write!(f, "\n  {text}\n  {:offset$}{:^<len$}", "", "", len = self.len.min(SHOWN_AROUND))?;
+        write!(f, "\n  {text}\n  {:offset$}{:^<len$}", "", "", len = self.len.min(CONTEXT_CHARS))?;
         match &self.command {
             Some(command) => write!(f, "\ndid you mean: {command}"),
             None => Ok(()),

@@ -5,9 +5,9 @@ use record::Schema;
 use record::rows::{Flows, Nat, NatEvents, Sockets};
 
 /// A clock whose offset from UTC in seconds is the hour: every day has 24 changes.
-struct Jumping;
+struct JumpingClock;
 
-impl Clock for Jumping {
+impl Clock for JumpingClock {
     fn now_ns(&self) -> u64 {
         1_800_000_000_000_000_000
     }
@@ -33,15 +33,15 @@ pub fn fuzz_filter(data: &[u8]) {
     if printed.len() <= super::FilterError::TEXT_MAX {
         assert_eq!(parse(&printed).map(|again| again.root).ok().as_ref(), Some(&ast.root), "{printed}");
     }
-    let timed = resolve_times(Schema::of::<NatEvents>(), &ast, &Jumping);
+    let timed = resolve_times(Schema::from_table::<NatEvents>(), &ast, &JumpingClock);
     let errors = [
-        bind(Schema::of::<Sockets>(), &ast).err(),
-        bind(Schema::of::<Flows>(), &ast).err(),
-        bind(Schema::of::<Nat>(), &ast).err(),
-        bind(Schema::of::<NatEvents>(), &timed).err(),
+        bind(Schema::from_table::<Sockets>(), &ast).err(),
+        bind(Schema::from_table::<Flows>(), &ast).err(),
+        bind(Schema::from_table::<Nat>(), &ast).err(),
+        bind(Schema::from_table::<NatEvents>(), &timed).err(),
     ];
     for error in errors.into_iter().flatten() {
         let _ = error.to_string();
     }
-    let _ = split(&ast, |name| super::knows(Schema::of::<Sockets>(), name));
+    let _ = split(&ast, |name| super::is_known_name(Schema::from_table::<Sockets>(), name));
 }

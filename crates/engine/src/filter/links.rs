@@ -24,21 +24,21 @@ pub(super) fn without_interfaces(table: Schema, test: &Comparison) -> Option<Nod
         parts.push(Node::Test(Comparison { values: others, ..test.clone() }));
     }
     for (addr, iface) in on_links {
-        let is_there = compared(test, &test.name, Cmp::Eq, addr.clone());
+        let is_there = comparison_node(test, &test.name, Cmp::Eq, addr.clone());
         let on_link = is_on(field.link_names, field.link_numbers, test, &iface);
         parts.push(match is_negated {
             false => Node::And(vec![is_there, on_link]),
             true => {
-                let is_elsewhere = compared(test, &test.name, Cmp::Ne, addr);
+                let is_elsewhere = comparison_node(test, &test.name, Cmp::Ne, addr);
                 Node::Or(vec![is_elsewhere, Node::And(vec![is_there, Node::Not(Box::new(on_link))])])
             }
         });
     }
-    Some(joined(parts, if is_negated { Node::And } else { Node::Or }))
+    Some(join_parts(parts, if is_negated { Node::And } else { Node::Or }))
 }
 
 /// The only part, or all of them under `join`.
-fn joined(mut parts: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+fn join_parts(mut parts: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
     if parts.len() == 1 { parts.remove(0) } else { join(parts) }
 }
 
@@ -47,11 +47,11 @@ fn is_on(names: &[&str], numbers: &[&str], test: &Comparison, iface: &Literal) -
     let is_number = !numbers.is_empty() && iface.bytes.iter().all(u8::is_ascii_digit);
     let fields = if is_number { numbers } else { names };
     let iface = Literal { quoted: !is_number, ..iface.clone() };
-    joined(fields.iter().map(|name| compared(test, name, Cmp::Eq, iface.clone())).collect(), Node::Or)
+    join_parts(fields.iter().map(|name| comparison_node(test, name, Cmp::Eq, iface.clone())).collect(), Node::Or)
 }
 
 /// A comparison at the place of `test`.
-fn compared(test: &Comparison, name: &str, cmp: Cmp, value: Literal) -> Node {
+fn comparison_node(test: &Comparison, name: &str, cmp: Cmp, value: Literal) -> Node {
     Node::Test(Comparison { name: name.into(), cmp, values: vec![value], is_list: false, ..test.clone() })
 }
 

@@ -19,7 +19,7 @@ pub(super) enum Unit {
 
 impl Unit {
     /// Returns the family for fields of this kind.
-    pub(super) fn of(kind: Kind) -> Option<Unit> {
+    pub(super) fn from_kind(kind: Kind) -> Option<Unit> {
         match kind {
             Kind::Count => Some(Unit::Count),
             Kind::Thousandths => Some(Unit::Thousandths),
@@ -33,7 +33,7 @@ impl Unit {
     }
 
     /// Returns the factor of a suffix as a fraction; `None` for a suffix that does not belong to the family.
-    fn factor(self, suffix: &str) -> Option<(u128, u128)> {
+    fn factor_of(self, suffix: &str) -> Option<(u128, u128)> {
         if suffix.is_empty() {
             return Some((if self == Unit::Thousandths { 1000 } else { 1 }, 1));
         }
@@ -98,7 +98,7 @@ fn nanoseconds(suffix: &str) -> Option<u128> {
 
 /// The reason why a number could not be parsed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum BadNumber {
+pub(super) enum NumberError {
     /// It is not a number, or its unit does not belong here.
     NoNumber,
     /// It is a fraction of the unit in which the field counts.
@@ -108,47 +108,47 @@ pub(super) enum BadNumber {
 }
 
 /// Parses `text` as a whole number of the field's own unit: `1.5s` for a field in ms is 1500.
-pub(super) fn quantity(unit: Unit, text: &str) -> Result<u64, BadNumber> {
+pub(super) fn parse_quantity(unit: Unit, text: &str) -> Result<u64, NumberError> {
     if let Some(n) = hex(text) {
         return n;
     }
-    let (whole, fraction, suffix) = parts(text).ok_or(BadNumber::NoNumber)?;
-    let (times, by) = unit.factor(suffix).ok_or(BadNumber::NoNumber)?;
+    let (whole, fraction, suffix) = parts(text).ok_or(NumberError::NoNumber)?;
+    let (times, by) = unit.factor_of(suffix).ok_or(NumberError::NoNumber)?;
     if whole.len() > 20 || fraction.len() > 9 {
-        return Err(if whole.len() > 20 { BadNumber::TooBig } else { BadNumber::TooFine });
+        return Err(if whole.len() > 20 { NumberError::TooBig } else { NumberError::TooFine });
     }
-    let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| BadNumber::NoNumber)?;
+    let digits: u128 = format!("{whole}{fraction}").parse().map_err(|_| NumberError::NoNumber)?;
     let by = by * 10u128.pow(fraction.len() as u32);
-    let scaled = digits.checked_mul(times).ok_or(BadNumber::TooBig)?;
+    let scaled = digits.checked_mul(times).ok_or(NumberError::TooBig)?;
     if scaled % by != 0 {
-        return Err(BadNumber::TooFine);
+        return Err(NumberError::TooFine);
     }
-    u64::try_from(scaled / by).map_err(|_| BadNumber::TooBig)
+    u64::try_from(scaled / by).map_err(|_| NumberError::TooBig)
 }
 
 /// Parses a number without a unit: decimal, or hexadecimal after `0x`.
-pub(super) fn plain(text: &str) -> Result<u64, BadNumber> {
+pub(super) fn parse_plain(text: &str) -> Result<u64, NumberError> {
     if let Some(n) = hex(text) {
         return n;
     }
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(BadNumber::NoNumber);
+        return Err(NumberError::NoNumber);
     }
-    text.parse().map_err(|_| BadNumber::TooBig)
+    text.parse().map_err(|_| NumberError::TooBig)
 }
 
-fn hex(text: &str) -> Option<Result<u64, BadNumber>> {
+fn hex(text: &str) -> Option<Result<u64, NumberError>> {
     let digits = text.strip_prefix("0x").or_else(|| text.strip_prefix("0X"))?;
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_hexdigit()) {
-        return Some(Err(BadNumber::NoNumber));
+        return Some(Err(NumberError::NoNumber));
     }
-    Some(u64::from_str_radix(digits, 16).map_err(|_| BadNumber::TooBig))
+    Some(u64::from_str_radix(digits, 16).map_err(|_| NumberError::TooBig))
 }
 
 /// True if `text` is a number (or a range) with a unit of this family.
-pub(super) fn carries(unit: Unit, text: &str) -> bool {
+pub(super) fn has_unit(unit: Unit, text: &str) -> bool {
     let one =
-        |text: &str| parts(text).is_some_and(|(_, _, suffix)| !suffix.is_empty() && unit.factor(suffix).is_some());
+        |text: &str| parts(text).is_some_and(|(_, _, suffix)| !suffix.is_empty() && unit.factor_of(suffix).is_some());
     one(text) || text.split_once('-').is_some_and(|(low, high)| one(low) && one(high))
 }
 
@@ -170,19 +170,19 @@ fn parts(text: &str) -> Option<(&str, &str, &str)> {
 
 /// Parses an address, with or without brackets; IPv4-mapped ones become IPv4, like in cells.
 pub(super) fn address(text: &str) -> Option<Addr> {
-    unbracketed(text).parse::<Addr>().ok().map(Addr::unmapped)
+    strip_brackets(text).parse::<Addr>().ok().map(Addr::unmapped)
 }
 
 /// Parses an address or a prefix (`10.0.0.0/8`, `[fe80::]/10`, `[fe80::/10]`).
 pub(super) fn prefix(text: &str) -> Option<Prefix> {
-    let text = unbracketed(text);
+    let text = strip_brackets(text);
     let Some((addr, len)) = text.split_once('/') else {
         return address(text).map(Prefix::host);
     };
     if len.is_empty() || !len.bytes().all(|b| b.is_ascii_digit()) {
         return None;
     }
-    let addr: Addr = unbracketed(addr).parse().ok()?;
+    let addr: Addr = strip_brackets(addr).parse().ok()?;
     let len: u8 = len.parse().ok()?;
     match (addr, addr.unmapped()) {
         // Cells have mapped addresses as IPv4, so their prefix must also be IPv4.
@@ -191,6 +191,6 @@ pub(super) fn prefix(text: &str) -> Option<Prefix> {
     }
 }
 
-fn unbracketed(text: &str) -> &str {
+fn strip_brackets(text: &str) -> &str {
     text.strip_prefix('[').and_then(|t| t.strip_suffix(']')).unwrap_or(text)
 }

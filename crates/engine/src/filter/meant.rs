@@ -6,9 +6,9 @@ use super::bind::bind;
 use super::endpoint;
 use super::error::FilterError;
 use super::literal;
-use super::names::{PortsOfName, ports};
+use super::names::{PortsKind, ports};
 use super::parser::parse;
-use crate::nearest::nearest;
+use crate::nearest::find_nearest;
 use crate::words;
 use record::{Kind, Schema};
 
@@ -17,22 +17,23 @@ const LISTING: &[&str] = &["list", "lst", "ls", "show", "dump", "all", "get"];
 /// Most words of a guess; more are not a habit from another tool.
 const WORDS_MAX: usize = 64;
 
-/// Adds the command with the filter of `table` that was probably meant ([`meant`]) to an error without a hint.
+/// Adds the command with the filter of `table` that was probably meant ([`suggest_filter`]) to an error without a hint.
 /// `command` turns the filter, which may be empty, into a command line.
-pub fn proposing(table: Schema, error: FilterError, command: &dyn Fn(&str) -> Option<String>) -> FilterError {
-    let guess = if error.hint.is_none() { meant(table, &error.text) } else { None };
+pub fn with_proposal(table: Schema, error: FilterError, command: &dyn Fn(&str) -> Option<String>) -> FilterError {
+    let guess = if error.hint.is_none() { suggest_filter(table, &error.text) } else { None };
     FilterError { command: guess.and_then(|filter| command(&filter)).map(String::into_boxed_str), ..error }
 }
 
 /// Returns the filter of `table` that `text` was probably meant to be; `None` if no guess binds. Text with quotes is
 /// not guessed at.
-pub fn meant(table: Schema, text: &str) -> Option<String> {
-    guessed(table, text, Guess::Near)
+pub fn suggest_filter(table: Schema, text: &str) -> Option<String> {
+    guess_filter(table, text, Guess::Near)
 }
 
-/// Like [`meant`], but only if the words have one reading: exact names and words of the table, addresses, `:80`.
+/// Like [`suggest_filter`], but only if the words have one reading: exact names and words of the table, addresses,
+/// `:80`.
 pub fn meant_surely(table: Schema, text: &str) -> Option<String> {
-    guessed(table, text, Guess::Sure)
+    guess_filter(table, text, Guess::Sure)
 }
 
 /// The guesses that are allowed.
@@ -44,7 +45,7 @@ enum Guess {
     Near,
 }
 
-fn guessed(table: Schema, text: &str, how: Guess) -> Option<String> {
+fn guess_filter(table: Schema, text: &str, how: Guess) -> Option<String> {
     let spaced = text.replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     if words.len() > WORDS_MAX || text.contains(['"', '\'']) {
@@ -57,11 +58,11 @@ fn guessed(table: Schema, text: &str, how: Guess) -> Option<String> {
     let mut guess = String::new();
     let mut is_complete = false;
     while let Some((word, after)) = rest.split_first() {
-        let (part, taken) = match joining(word) {
+        let (part, taken) = match joining_word(word) {
             Some(joins) => (joins.to_owned(), 1),
             None => comparison(table, word, after, how)?,
         };
-        let begins = joining(word).is_none() || matches!(*word, "not" | "!" | "(");
+        let begins = joining_word(word).is_none() || matches!(*word, "not" | "!" | "(");
         if is_complete && begins {
             guess.push_str(" and");
         }
@@ -69,7 +70,7 @@ fn guessed(table: Schema, text: &str, how: Guess) -> Option<String> {
             guess.push(' ');
         }
         guess.push_str(&part);
-        is_complete = joining(word).is_none() || *word == ")";
+        is_complete = joining_word(word).is_none() || *word == ")";
         rest = rest.get(taken..)?;
     }
     let is_better = guess != text.trim() && parse(&guess).and_then(|ast| bind(table, &ast)).is_ok();
@@ -77,7 +78,7 @@ fn guessed(table: Schema, text: &str, how: Guess) -> Option<String> {
 }
 
 /// Returns the word in our language if it joins comparisons.
-fn joining(word: &str) -> Option<&'static str> {
+fn joining_word(word: &str) -> Option<&'static str> {
     let known = [("and", "and"), ("&&", "and"), ("or", "or"), ("||", "or"), ("not", "not"), ("!", "not")];
     let known = known.into_iter().chain([("(", "("), (")", ")")]);
     known.into_iter().find(|(written, _)| word.eq_ignore_ascii_case(written)).map(|(_, joins)| joins)
@@ -87,23 +88,25 @@ fn joining(word: &str) -> Option<&'static str> {
 fn comparison(table: Schema, word: &str, after: &[&str], how: Guess) -> Option<(String, usize)> {
     if let Some((name, sign, value)) = split(word) {
         return match (value, after.first()) {
-            ("", Some(value)) => Some((written(table, name, sign, value, how)?, 2)),
-            _ => Some((written(table, name, sign, value, how)?, 1)),
+            ("", Some(value)) => Some((write_comparison(table, name, sign, value, how)?, 2)),
+            _ => Some((write_comparison(table, name, sign, value, how)?, 1)),
         };
     }
     // `dst port 80`, `src host 10.1.2.3`
     if let (Some(name), Some(value)) = (of_two(word, after.first().copied()), after.get(1)) {
-        return Some((written(table, name, "=", value, how)?, 3));
+        return Some((write_comparison(table, name, "=", value, how)?, 3));
     }
-    let is_name = !words::fields(table, word).is_empty() || named(word) != word;
+    let is_name = !words::fields(table, word).is_empty() || translate_name(word) != word;
     match after {
-        [sign, value, ..] if is_sign(sign) => Some((written(table, word, sign, value, how)?, 3)),
+        [sign, value, ..] if is_sign(sign) => Some((write_comparison(table, word, sign, value, how)?, 3)),
         [signed, ..] if is_name && split(signed).is_some_and(|(name, ..)| name.is_empty()) => {
             let (_, sign, value) = split(signed)?;
-            Some((written(table, word, sign, value, how)?, 2))
+            Some((write_comparison(table, word, sign, value, how)?, 2))
         }
-        [value, ..] if is_name && joining(value).is_none() => Some((written(table, word, "=", value, how)?, 2)),
-        _ => Some((alone(table, word, how)?, 1)),
+        [value, ..] if is_name && joining_word(value).is_none() => {
+            Some((write_comparison(table, word, "=", value, how)?, 2))
+        }
+        _ => Some((comparison_of_word(table, word, how)?, 1)),
     }
 }
 
@@ -131,7 +134,7 @@ fn of_two(first: &str, second: Option<&str>) -> Option<&'static str> {
 }
 
 /// Translates words of other tools for fields with a different name here.
-fn named(word: &str) -> &str {
+fn translate_name(word: &str) -> &str {
     match word {
         "net" => "addr",
         "listening" | "status" => "state",
@@ -140,13 +143,13 @@ fn named(word: &str) -> &str {
 }
 
 /// Returns `name sign value` in our language; `None` for an unknown name.
-fn written(table: Schema, name: &str, sign: &str, value: &str, how: Guess) -> Option<String> {
-    let name = if words::fields(table, name).is_empty() { named(name) } else { name };
+fn write_comparison(table: Schema, name: &str, sign: &str, value: &str, how: Guess) -> Option<String> {
+    let name = if words::fields(table, name).is_empty() { translate_name(name) } else { name };
     let fields = words::fields(table, name);
     let kind = fields.first().and_then(|index| table.field(*index)).map(|field| field.kind)?;
     let (name, value) = match ports(table, name) {
         // ss writes a port as `:22`; an address refers to the ends.
-        Some(PortsOfName::Alone) => (name, value.trim_start_matches(['*', ':']).to_owned()),
+        Some(PortsKind::Alone) => (name, value.trim_start_matches(['*', ':']).to_owned()),
         _ => match kind {
             Kind::Name(known) | Kind::Words(known) if !known.is_empty() => {
                 (name, word_of(known, value, how)?.to_owned())
@@ -164,7 +167,7 @@ fn written(table: Schema, name: &str, sign: &str, value: &str, how: Guess) -> Op
 }
 
 /// Returns the comparison that a single word stands for.
-fn alone(table: Schema, word: &str, how: Guess) -> Option<String> {
+fn comparison_of_word(table: Schema, word: &str, how: Guess) -> Option<String> {
     let knows = |name: &str| !words::fields(table, name).is_empty();
     let port = word.strip_prefix(':').unwrap_or(word);
     let is_port = how == Guess::Near || port.len() < word.len();
@@ -178,7 +181,7 @@ fn alone(table: Schema, word: &str, how: Guess) -> Option<String> {
     if knows("peer") && endpoint::parse(word).is_some() {
         return Some(format!("(source = {word} or destination = {word})"));
     }
-    let of_words = |name: &str| match table.named(name)?.kind {
+    let of_words = |name: &str| match table.find_field(name)?.kind {
         // Short words are near too many others.
         Kind::Name(known) | Kind::Words(known) => {
             let found = word_of(known, word, how)?;
@@ -200,7 +203,7 @@ fn word_of(known: &[&'static str], written: &str, how: Guess) -> Option<&'static
     let plain = written.to_ascii_lowercase().replace('-', "_");
     let plain = plain.trim_end_matches("ing");
     let same = known.iter().copied().find(|word| *word == plain);
-    let near = || known.iter().copied().find(|word| Some(*word) == nearest(plain, known.iter().copied()));
+    let near = || known.iter().copied().find(|word| Some(*word) == find_nearest(plain, known.iter().copied()));
     same.or_else(|| if how == Guess::Near { near() } else { None })
 }
 
@@ -235,16 +238,16 @@ mod tests {
             ("peer=10.0.0.0/8 close-wait", "peer in 10.0.0.0/8 and state = close_wait"),
             ("not listen", "not state = listen"),
         ] {
-            assert_eq!(meant(Schema::of::<Sockets>(), written).as_deref(), Some(guess), "{written}");
+            assert_eq!(suggest_filter(Schema::from_table::<Sockets>(), written).as_deref(), Some(guess), "{written}");
         }
         assert_eq!(
-            meant(Schema::of::<Nat>(), "list dport 53 unreplied").as_deref(),
+            suggest_filter(Schema::from_table::<Nat>(), "list dport 53 unreplied").as_deref(),
             Some("dport = 53 and not status = seen_reply")
         );
         for none in ["process = \"a b\" listen", "state = listen", "a b c d = =", "-t"] {
-            assert_eq!(meant(Schema::of::<Sockets>(), none), None, "{none}");
+            assert_eq!(suggest_filter(Schema::from_table::<Sockets>(), none), None, "{none}");
         }
-        assert_eq!(meant(Schema::of::<Routes>(), "8080"), None);
+        assert_eq!(suggest_filter(Schema::from_table::<Routes>(), "8080"), None);
         for (written, guess) in [
             ("port 80", Some("port = 80")),
             ("dst 10.1.2.3", Some("dst = 10.1.2.3")),
@@ -256,11 +259,13 @@ mod tests {
             ("nginx", None),
             ("state lisen", None),
         ] {
-            assert_eq!(meant_surely(Schema::of::<Sockets>(), written).as_deref(), guess, "{written}");
+            assert_eq!(meant_surely(Schema::from_table::<Sockets>(), written).as_deref(), guess, "{written}");
         }
         let error = parse("lst").unwrap_err();
         assert_eq!(
-            proposing(Schema::of::<Nat>(), error, &|filter| Some(format!("nat {filter}"))).command.as_deref(),
+            with_proposal(Schema::from_table::<Nat>(), error, &|filter| Some(format!("nat {filter}")))
+                .command
+                .as_deref(),
             Some("nat ")
         );
     }

@@ -39,10 +39,10 @@ pub use ast::Ast;
 pub use bind::bind;
 pub use error::{Fault, FilterError};
 pub use fuzz::fuzz_filter;
-pub use meant::{meant, meant_surely, proposing};
-pub use names::knows;
+pub use meant::{meant_surely, suggest_filter, with_proposal};
+pub use names::is_known_name;
 pub use parser::parse;
-pub use services::{PortsOf, name_ports};
+pub use services::{ServicePorts, name_ports};
 pub use split::split;
 pub use time::{Clock, resolve_times};
 

@@ -15,7 +15,7 @@ pub fn parse(text: &str) -> Result<Ast, FilterError> {
         return Err(FilterError::new(&shown, Span { start: 0, end: 1 }, Fault::TooLong, message));
     }
     let mut parser = Parser { text, cursor: Cursor::new(text), depth: 0 };
-    let root = if parser.cursor.at_end() { Node::And(Vec::new()) } else { parser.either()? };
+    let root = if parser.cursor.at_end() { Node::And(Vec::new()) } else { parser.parse_or()? };
     if !parser.cursor.at_end() {
         return Err(parser.unexpected());
     }
@@ -33,40 +33,40 @@ struct Parser<'t> {
 
 impl Parser<'_> {
     /// Parses parts joined by `or`.
-    fn either(&mut self) -> Result<Node, FilterError> {
+    fn parse_or(&mut self) -> Result<Node, FilterError> {
         let mut parts = Vec::new();
         loop {
-            match self.both()? {
+            match self.parse_and()? {
                 Node::Or(inner) => parts.extend(inner),
                 part => parts.push(part),
             }
-            if !(self.cursor.eat("||") || self.cursor.eat_word("or")) {
+            if !(self.cursor.take_sign("||") || self.cursor.eat_word("or")) {
                 break;
             }
         }
-        Ok(one_or(parts, Node::Or))
+        Ok(join_nodes(parts, Node::Or))
     }
 
     /// Parses parts joined by `and`.
-    fn both(&mut self) -> Result<Node, FilterError> {
+    fn parse_and(&mut self) -> Result<Node, FilterError> {
         let mut parts = Vec::new();
         loop {
             match self.not()? {
                 Node::And(inner) => parts.extend(inner),
                 part => parts.push(part),
             }
-            if !(self.cursor.eat("&&") || self.cursor.eat_word("and")) {
+            if !(self.cursor.take_sign("&&") || self.cursor.eat_word("and")) {
                 break;
             }
         }
-        Ok(one_or(parts, Node::And))
+        Ok(join_nodes(parts, Node::And))
     }
 
     /// Parses `not`, brackets, or a comparison.
     fn not(&mut self) -> Result<Node, FilterError> {
-        let here = self.cursor.here();
-        let negated = self.cursor.eat_word("not") || self.cursor.eat("!");
-        if !negated && !self.cursor.eat("(") {
+        let here = self.cursor.next_char_span();
+        let negated = self.cursor.eat_word("not") || self.cursor.take_sign("!");
+        if !negated && !self.cursor.take_sign("(") {
             return self.comparison();
         }
         self.depth += 1;
@@ -74,15 +74,15 @@ impl Parser<'_> {
             let message = format!("nested more than {} levels deep", FilterError::DEPTH_MAX);
             return Err(FilterError::new(self.text, here, Fault::TooDeep, message));
         }
-        let node = if negated { Node::Not(Box::new(self.not()?)) } else { self.bracketed(here)? };
+        let node = if negated { Node::Not(Box::new(self.not()?)) } else { self.parse_brackets(here)? };
         self.depth -= 1;
         Ok(node)
     }
 
     /// Parses the content of brackets; `opened` is the position of the opening one.
-    fn bracketed(&mut self, opened: Span) -> Result<Node, FilterError> {
-        let inner = self.either()?;
-        if self.cursor.eat(")") {
+    fn parse_brackets(&mut self, opened: Span) -> Result<Node, FilterError> {
+        let inner = self.parse_or()?;
+        if self.cursor.take_sign(")") {
             return Ok(inner);
         }
         if self.cursor.at_end() {
@@ -107,8 +107,8 @@ impl Parser<'_> {
                 format!("an operator is missing after `{name}`; the operators are = != < <= > >= ~ !~ in, not in");
             return Err(FilterError::new(self.text, here, Fault::Syntax, message));
         };
-        let opened = self.cursor.here();
-        let is_list = self.cursor.eat("(");
+        let opened = self.cursor.next_char_span();
+        let is_list = self.cursor.take_sign("(");
         if is_list && cmp.is_match() {
             let message = "put a regular expression with brackets, spaces or signs in quotes";
             return Err(FilterError::new(self.text, opened, Fault::Syntax, message));
@@ -119,10 +119,10 @@ impl Parser<'_> {
             return Err(FilterError::new(self.text, cmp_span, Fault::Syntax, message).hint(Some(word)));
         }
         let mut values = vec![self.cursor.value(cmp)?];
-        while is_list && self.cursor.eat(",") {
+        while is_list && self.cursor.take_sign(",") {
             values.push(self.cursor.value(cmp)?);
         }
-        if is_list && !self.cursor.eat(")") {
+        if is_list && !self.cursor.take_sign(")") {
             if self.cursor.at_end() {
                 return Err(FilterError::new(self.text, opened, Fault::Syntax, "this list is not closed"));
             }
@@ -149,7 +149,7 @@ fn is_keyword(name: &str) -> bool {
 }
 
 /// Joins parts; a single part is returned unchanged.
-fn one_or(mut parts: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
+fn join_nodes(mut parts: Vec<Node>, join: fn(Vec<Node>) -> Node) -> Node {
     if parts.len() == 1 {
         return parts.remove(0);
     }

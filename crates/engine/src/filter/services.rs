@@ -2,22 +2,22 @@
 
 use super::ast::{Ast, Cmp, Comparison, Literal, Node};
 use super::literal;
-use super::names::{PortsOfName, ports};
+use super::names::{PortsKind, ports};
 use record::Schema;
 use std::sync::Arc;
 
 /// Returns the ports of a service name in ascending order; empty for an unknown name.
-pub type PortsOf<'a> = dyn FnMut(&str) -> Vec<u16> + 'a;
+pub type ServicePorts<'a> = dyn FnMut(&str) -> Vec<u16> + 'a;
 
 /// Returns the filter with port numbers in place of the service names that it compares ports of `table` with. A name
 /// with several ports (one per protocol) stands for any of them; after `<` or `>`, which need one port, such a name
 /// stays and does not bind. `ports_of` is called once for each word that is not a number.
-pub fn name_ports(table: Schema, ast: &Ast, ports_of: &mut PortsOf<'_>) -> Ast {
+pub fn name_ports(table: Schema, ast: &Ast, ports_of: &mut ServicePorts<'_>) -> Ast {
     Ast { text: Arc::clone(&ast.text), root: node(table, &ast.root, ports_of) }
 }
 
 /// Returns the tree with port numbers in place of service names.
-fn node(table: Schema, from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
+fn node(table: Schema, from: &Node, ports_of: &mut ServicePorts<'_>) -> Node {
     let mut all = |parts: &[Node]| parts.iter().map(|part| node(table, part, ports_of)).collect();
     match from {
         Node::And(parts) => Node::And(all(parts)),
@@ -28,10 +28,11 @@ fn node(table: Schema, from: &Node, ports_of: &mut PortsOf<'_>) -> Node {
 }
 
 /// Returns the comparison with port numbers in place of service names. A name with several ports becomes a list.
-fn comparison(table: Schema, test: &Comparison, ports_of: &mut PortsOf<'_>) -> Comparison {
+fn comparison(table: Schema, test: &Comparison, ports_of: &mut ServicePorts<'_>) -> Comparison {
     let Some(ports) = ports(table, &test.name).filter(|_| !test.cmp.is_match()) else { return test.clone() };
-    let of_ends = ports == PortsOfName::OfEnds;
-    let values: Vec<Literal> = test.values.iter().flat_map(|value| numbered(value, of_ends, ports_of)).collect();
+    let of_ends = ports == PortsKind::OfEnds;
+    let values: Vec<Literal> =
+        test.values.iter().flat_map(|value| ports_of_literal(value, of_ends, ports_of)).collect();
     let (cmp, is_list) = match (test.cmp, values.len() == test.values.len()) {
         (cmp, true) => (cmp, test.is_list),
         (Cmp::Eq | Cmp::In, false) => (Cmp::In, true),
@@ -42,7 +43,7 @@ fn comparison(table: Schema, test: &Comparison, ports_of: &mut PortsOf<'_>) -> C
 }
 
 /// Returns the literal itself, or one literal for each port of its name.
-fn numbered(value: &Literal, of_ends: bool, ports_of: &mut PortsOf<'_>) -> Vec<Literal> {
+fn ports_of_literal(value: &Literal, of_ends: bool, ports_of: &mut ServicePorts<'_>) -> Vec<Literal> {
     let text = value.as_str().unwrap_or("");
     let (host, name) = match text.rsplit_once(':') {
         // `[2001:db8::1]:https`, `*:https`, `:https`; `2001:db8::beef` is an address.
@@ -63,7 +64,7 @@ fn numbered(value: &Literal, of_ends: bool, ports_of: &mut PortsOf<'_>) -> Vec<L
 
 /// True for text that is neither a number nor a range of numbers.
 fn is_name(text: &str) -> bool {
-    let is_number = |text: &str| literal::plain(text).is_ok();
+    let is_number = |text: &str| literal::parse_plain(text).is_ok();
     let is_range = text.split_once('-').is_some_and(|(low, high)| is_number(low) && is_number(high));
     !text.is_empty() && !is_number(text) && !is_range
 }

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-use super::literal::{Unit, quantity};
+use super::literal::{Unit, parse_quantity};
 use super::*;
 use crate::explain::expr_text;
 use proptest::prelude::*;
@@ -8,8 +8,8 @@ use record::{Expr, Operand, Schema};
 
 /// Returns the bound filter in words, or the displayed error.
 fn bound<T: record::Table>(text: &str) -> String {
-    match parse(text).and_then(|ast| bind(Schema::of::<T>(), &ast)) {
-        Ok(expr) => expr_text(Schema::of::<T>(), &expr),
+    match parse(text).and_then(|ast| bind(Schema::from_table::<T>(), &ast)) {
+        Ok(expr) => expr_text(Schema::from_table::<T>(), &expr),
         Err(error) => error.to_string(),
     }
 }
@@ -78,11 +78,14 @@ fn issue_15_two_fields_are_compared() {
         other_kind.contains("column 10: `rtt_us` has the type microseconds, this field has the type number"),
         "{other_kind}"
     );
-    let Expr::Test(test) = bind(Schema::of::<Sockets>(), &parse("accept_q > accept_q_max").unwrap()).unwrap() else {
+    let Expr::Test(test) = bind(Schema::from_table::<Sockets>(), &parse("accept_q > accept_q_max").unwrap()).unwrap()
+    else {
         panic!()
     };
     assert!(matches!(test.operand, Operand::Field(_)));
-    let Expr::Test(test) = bind(Schema::of::<Sockets>(), &parse("process = user").unwrap()).unwrap() else { panic!() };
+    let Expr::Test(test) = bind(Schema::from_table::<Sockets>(), &parse("process = user").unwrap()).unwrap() else {
+        panic!()
+    };
     assert!(matches!(test.operand, Operand::Words(_)), "a word of a text is a text");
 }
 
@@ -179,10 +182,10 @@ fn issue_10_service_names_stand_for_ports() {
         ),
         ("local_port = null and process = https", "local_port = null and process = https"),
     ] {
-        let numbered = name_ports(Schema::of::<Sockets>(), &parse(filter).unwrap(), &mut ports_of);
+        let numbered = name_ports(Schema::from_table::<Sockets>(), &parse(filter).unwrap(), &mut ports_of);
         assert_eq!(
-            bind(Schema::of::<Sockets>(), &numbered).unwrap(),
-            bind(Schema::of::<Sockets>(), &parse(same).unwrap()).unwrap(),
+            bind(Schema::from_table::<Sockets>(), &numbered).unwrap(),
+            bind(Schema::from_table::<Sockets>(), &parse(same).unwrap()).unwrap(),
             "{filter}"
         );
     }
@@ -191,8 +194,8 @@ fn issue_10_service_names_stand_for_ports() {
         ("local_port < shell", "a port is a number from 0 to 65535, or a name from /etc/services"),
         ("local = 10.1.2.3:htps", "neither an address nor a port"),
     ] {
-        let numbered = name_ports(Schema::of::<Sockets>(), &parse(filter).unwrap(), &mut ports_of);
-        assert!(bind(Schema::of::<Sockets>(), &numbered).unwrap_err().to_string().contains(error), "{filter}");
+        let numbered = name_ports(Schema::from_table::<Sockets>(), &parse(filter).unwrap(), &mut ports_of);
+        assert!(bind(Schema::from_table::<Sockets>(), &numbered).unwrap_err().to_string().contains(error), "{filter}");
     }
     // Numbers, ranges, null, addresses and other fields are not looked up as names.
     assert!(asked.iter().all(|name| ["https", "http-alt", "shell", "htps"].contains(&name.as_str())), "{asked:?}");
@@ -202,7 +205,7 @@ fn issue_10_service_names_stand_for_ports() {
 fn bits_per_second() {
     for (text, n) in [("7", 7), ("64kbps", 64_000), ("10M", 10_000_000), ("1Gbit", 1_000_000_000), ("1MBps", 8_000_000)]
     {
-        assert_eq!(quantity(Unit::Rate, text), Ok(n), "{text}");
+        assert_eq!(parse_quantity(Unit::Rate, text), Ok(n), "{text}");
     }
 }
 
@@ -264,9 +267,9 @@ fn an_address_may_have_its_interface() {
         ),
         ("path = \"a%b\"", "path = \"a%b\""),
     ]);
-    let bound = |text: &str| bind(Schema::of::<record::rows::LogRecords>(), &parse(text).unwrap()).unwrap();
+    let bound = |text: &str| bind(Schema::from_table::<record::rows::LogRecords>(), &parse(text).unwrap()).unwrap();
     assert_eq!(bound("src = fe80::2%eth0"), bound("src = fe80::2 and (iif = eth0 or oif = eth0)"));
-    let nat = bind(Schema::of::<record::rows::Nat>(), &parse("orig_src = fe80::2%eth0").unwrap());
+    let nat = bind(Schema::from_table::<record::rows::Nat>(), &parse("orig_src = fe80::2%eth0").unwrap());
     assert!(nat.unwrap_err().to_string().contains("addresses of nat have no interface: leave it out"));
     assert!(message("peer_addr = fe80::x%eth0").contains("neither an address nor a prefix"));
 }
@@ -295,9 +298,9 @@ fn a_name_may_leave_out_its_unit() {
     ]);
     assert_eq!(bound::<Flows>("established > 5"), "established > 5");
     for (name, known) in [("rtt", true), ("peer", true), ("pid", true), ("timer", true), ("nope", false), ("", false)] {
-        assert_eq!(knows(Schema::of::<Sockets>(), name), known, "{name}");
+        assert_eq!(is_known_name(Schema::from_table::<Sockets>(), name), known, "{name}");
     }
-    assert!(!knows(Schema::of::<Flows>(), "rtt"));
+    assert!(!is_known_name(Schema::from_table::<Flows>(), "rtt"));
 }
 
 /// Returns the message of an error without the marked text.
@@ -411,24 +414,24 @@ fn mistakes_in_numbers_and_addresses() {
 
 #[test]
 fn faults_have_classes_and_bounds() {
-    let fault = |text: &str| conjuncts(Schema::of::<Sockets>(), text).unwrap_err();
+    let fault = |text: &str| conjuncts(Schema::from_table::<Sockets>(), text).unwrap_err();
     assert_eq!(fault("x = 1").fault, Fault::UnknownField);
     assert_eq!(fault("state = x").fault, Fault::UnknownWord);
     assert_eq!(fault("pid = x").fault, Fault::BadValue);
     assert_eq!(fault("pid ~ x").fault, Fault::BadOperator);
     let deep = |n: usize| format!("{}pid = 1{}", "(".repeat(n), ")".repeat(n));
-    assert!(conjuncts(Schema::of::<Sockets>(), &deep(FilterError::DEPTH_MAX)).is_ok());
+    assert!(conjuncts(Schema::from_table::<Sockets>(), &deep(FilterError::DEPTH_MAX)).is_ok());
     assert_eq!(fault(&deep(FilterError::DEPTH_MAX + 1)).fault, Fault::TooDeep);
     assert_eq!(fault(&"not ".repeat(16_000)).fault, Fault::TooDeep);
     assert_eq!(fault(&" ".repeat(FilterError::TEXT_MAX + 1)).fault, Fault::TooLong);
     let wide = vec!["pid=1"; 6_000].join(" or ");
-    assert_eq!(conjuncts(Schema::of::<Sockets>(), &wide).unwrap().len(), 1);
+    assert_eq!(conjuncts(Schema::from_table::<Sockets>(), &wide).unwrap().len(), 1);
 }
 
 #[test]
 fn a_long_filter_is_shown_around_its_mistake() {
     let text = format!("{} and nope = 1 and {}", vec!["pid = 1"; 50].join(" and "), vec!["pid = 1"; 50].join(" and "));
-    let shown = conjuncts(Schema::of::<Sockets>(), &text).unwrap_err().to_string();
+    let shown = conjuncts(Schema::from_table::<Sockets>(), &text).unwrap_err().to_string();
     let lines: Vec<&str> = shown.lines().collect();
     assert_eq!(lines.len(), 3);
     assert!(lines[1].starts_with("  …") && lines[1].ends_with('…') && lines[1].chars().count() < 140, "{shown}");
@@ -438,7 +441,7 @@ fn a_long_filter_is_shown_around_its_mistake() {
 
 #[test]
 fn hostile_text_is_not_printed_raw() {
-    let shown = conjuncts(Schema::of::<Sockets>(), "pid = \u{1b}[31m").unwrap_err().to_string();
+    let shown = conjuncts(Schema::from_table::<Sockets>(), "pid = \u{1b}[31m").unwrap_err().to_string();
     assert!(!shown.contains('\u{1b}'), "{shown:?}");
 }
 
@@ -484,25 +487,31 @@ fn names_and_conjuncts() {
 #[test]
 fn a_filter_splits_between_two_tables() {
     let ast = parse("pid = 1 and connections > 5 and (uid = 1 or fd = 2) and not direction = in").unwrap();
-    let (sockets, flows) = split(&ast, |name| knows(Schema::of::<Sockets>(), name)).unwrap();
+    let (sockets, flows) = split(&ast, |name| is_known_name(Schema::from_table::<Sockets>(), name)).unwrap();
     assert_eq!(sockets.to_string(), "pid = 1 and (uid = 1 or fd = 2)");
     assert_eq!(flows.to_string(), "connections > 5 and not direction = in");
-    assert!(bind(Schema::of::<Sockets>(), &sockets).is_ok() && bind(Schema::of::<Flows>(), &flows).is_ok());
-    let (all, none) = split(&parse("pid = 1").unwrap(), |name| knows(Schema::of::<Sockets>(), name)).unwrap();
+    assert!(
+        bind(Schema::from_table::<Sockets>(), &sockets).is_ok() && bind(Schema::from_table::<Flows>(), &flows).is_ok()
+    );
+    let (all, none) =
+        split(&parse("pid = 1").unwrap(), |name| is_known_name(Schema::from_table::<Sockets>(), name)).unwrap();
     assert!(none.is_empty() && all.to_string() == "pid = 1");
 
-    let mixed =
-        split(&parse("uid = 1 and (pid = 1 or connections > 5)").unwrap(), |name| knows(Schema::of::<Sockets>(), name))
-            .unwrap_err();
+    let mixed = split(&parse("uid = 1 and (pid = 1 or connections > 5)").unwrap(), |name| {
+        is_known_name(Schema::from_table::<Sockets>(), name)
+    })
+    .unwrap_err();
     assert_eq!((mixed.fault, mixed.column, mixed.len), (Fault::Mixed, 25, 11));
     assert!(mixed.message.starts_with("`pid` is tested before rows are folded and `connections` afterwards"));
 }
 
 #[test]
 fn errors_of_a_split_filter_point_into_the_whole_text() {
-    let (_, flows) =
-        split(&parse("pid = 1 and connectons > 5").unwrap(), |name| knows(Schema::of::<Sockets>(), name)).unwrap();
-    let error = bind(Schema::of::<Flows>(), &flows).unwrap_err();
+    let (_, flows) = split(&parse("pid = 1 and connectons > 5").unwrap(), |name| {
+        is_known_name(Schema::from_table::<Sockets>(), name)
+    })
+    .unwrap();
+    let error = bind(Schema::from_table::<Flows>(), &flows).unwrap_err();
     assert_eq!((error.column, error.hint.as_deref()), (13, Some("connections")));
 }
 
@@ -570,7 +579,7 @@ proptest! {
     fn sentences_parse_bind_and_print(text in valid_filter()) {
         let ast = parse(&text).unwrap();
         prop_assert_eq!(&parse(&ast.to_string()).unwrap().root, &ast.root);
-        prop_assert!(bind(Schema::of::<Sockets>(), &ast).is_ok());
+        prop_assert!(bind(Schema::from_table::<Sockets>(), &ast).is_ok());
         fuzz_filter(text.as_bytes());
     }
 }
@@ -593,7 +602,8 @@ fn values_are_taken_as_other_tools_write_them() {
         ("mark < 5", "mark < 5"),
     ]);
     for (word, count) in [("connected", 10), ("synchronized", 9), ("bucket", 3), ("big", 11)] {
-        let Expr::Test(test) = bind(Schema::of::<Sockets>(), &parse(&format!("state = {word}")).unwrap()).unwrap()
+        let Expr::Test(test) =
+            bind(Schema::from_table::<Sockets>(), &parse(&format!("state = {word}")).unwrap()).unwrap()
         else {
             panic!("one test")
         };

@@ -4,7 +4,7 @@
 //! replaces both with RFC 3339 in UTC, so that a bound filter depends on no clock.
 
 use super::ast::{Ast, Comparison, Literal, Node};
-use super::literal::{Unit, carries, quantity};
+use super::literal::{Unit, has_unit, parse_quantity};
 use record::{Kind, Schema, text};
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ fn node(table: Schema, from: &Node, clock: &dyn Clock) -> Node {
         Node::Or(parts) => Node::Or(all(parts)),
         Node::Not(part) => Node::Not(Box::new(node(table, part, clock))),
         Node::Test(test) if is_time(table, test) => {
-            let values = test.values.iter().map(|value| resolved(value, clock)).collect();
+            let values = test.values.iter().map(|value| resolve_time(value, clock)).collect();
             Node::Test(Comparison { values, ..test.clone() })
         }
         Node::Test(test) => Node::Test(test.clone()),
@@ -46,12 +46,12 @@ fn node(table: Schema, from: &Node, clock: &dyn Clock) -> Node {
 
 /// True if the compared field is a point in time.
 fn is_time(table: Schema, test: &Comparison) -> bool {
-    table.named(&test.name).is_some_and(|field| field.kind == Kind::Time)
+    table.find_field(&test.name).is_some_and(|field| field.kind == Kind::Time)
 }
 
 /// Returns a time as an absolute one, and any other value unchanged.
-fn resolved(value: &Literal, clock: &dyn Clock) -> Literal {
-    let ns = value.as_str().and_then(Written::parse).and_then(|written| written.ns(clock));
+fn resolve_time(value: &Literal, clock: &dyn Clock) -> Literal {
+    let ns = value.as_str().and_then(TimeNotation::parse).and_then(|written| written.to_ns(clock));
     let Some(ns) = ns else { return value.clone() };
     let mut bytes = Vec::new();
     text::put_time(&mut bytes, ns);
@@ -59,9 +59,9 @@ fn resolved(value: &Literal, clock: &dyn Clock) -> Literal {
 }
 
 /// Reads RFC 3339: date, time and offset from UTC. The result is in ns since 1970; `None` for any other text.
-pub(super) fn absolute(text: &str) -> Option<i128> {
-    match Written::parse(text)? {
-        Written::Absolute { second, nanos } => ns_since_1970(second, nanos),
+pub(super) fn parse_rfc3339(text: &str) -> Option<i128> {
+    match TimeNotation::parse(text)? {
+        TimeNotation::Absolute { second, nanos } => ns_since_1970(second, nanos),
         _ => None,
     }
 }
@@ -74,7 +74,7 @@ fn ns_since_1970(second: i64, nanos: u64) -> Option<i128> {
 
 /// A point in time in the user's notation.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-enum Written {
+enum TimeNotation {
     /// A time with an offset from UTC: seconds since 1970.
     Absolute { second: i64, nanos: u64 },
     /// Local time with a date: seconds since 1970-01-01 00:00 local time.
@@ -87,41 +87,41 @@ enum Written {
     After(u64),
 }
 
-impl Written {
-    fn parse(text: &str) -> Option<Written> {
+impl TimeNotation {
+    fn parse(text: &str) -> Option<TimeNotation> {
         if text.eq_ignore_ascii_case("now") {
-            return Some(Written::After(0));
+            return Some(TimeNotation::After(0));
         }
-        let duration = |text: &str| quantity(UNIT, text).ok().filter(|_| carries(UNIT, text));
+        let duration = |text: &str| parse_quantity(UNIT, text).ok().filter(|_| has_unit(UNIT, text));
         if let Some(text) = text.strip_prefix('-') {
-            return duration(text).map(Written::Before);
+            return duration(text).map(TimeNotation::Before);
         }
         if let Some(text) = text.strip_prefix('+') {
-            return duration(text).map(Written::After);
+            return duration(text).map(TimeNotation::After);
         }
         let mut parts = TimeCursor(text.as_bytes());
         let written = match parts.date() {
             Some(day) => parts.rest_of_day(day)?,
             None => {
                 let (second, nanos) = parts.clock()?;
-                Written::Today { second, nanos }
+                TimeNotation::Today { second, nanos }
             }
         };
         parts.0.is_empty().then_some(written)
     }
 
     /// The point in time in ns since 1970; `None` for a year that has not four digits.
-    fn ns(self, clock: &dyn Clock) -> Option<i128> {
+    fn to_ns(self, clock: &dyn Clock) -> Option<i128> {
         match self {
-            Written::Absolute { second, nanos } => ns_since_1970(second, nanos),
-            Written::Local { second, nanos } => ns_since_1970(utc_of(second, clock), nanos),
-            Written::Today { second, nanos } => {
+            TimeNotation::Absolute { second, nanos } => ns_since_1970(second, nanos),
+            TimeNotation::Local { second, nanos } => ns_since_1970(utc_of(second, clock), nanos),
+            TimeNotation::Today { second, nanos } => {
                 let now_s = (clock.now_ns() / NS_PER_SECOND) as i64;
                 let day = (now_s + clock.utc_offset_s(now_s)).div_euclid(SECONDS_PER_DAY);
                 ns_since_1970(utc_of(day * SECONDS_PER_DAY + second, clock), nanos)
             }
-            Written::Before(ns) => Some(i128::from(clock.now_ns()) - i128::from(ns)),
-            Written::After(ns) => Some(i128::from(clock.now_ns()) + i128::from(ns)),
+            TimeNotation::Before(ns) => Some(i128::from(clock.now_ns()) - i128::from(ns)),
+            TimeNotation::After(ns) => Some(i128::from(clock.now_ns()) + i128::from(ns)),
         }
     }
 }
@@ -137,7 +137,7 @@ fn utc_of(local_s: i64, clock: &dyn Clock) -> i64 {
 struct TimeCursor<'t>(&'t [u8]);
 
 impl TimeCursor<'_> {
-    fn eat(&mut self, bytes: &[u8]) -> Option<u8> {
+    fn take_byte(&mut self, bytes: &[u8]) -> Option<u8> {
         let (first, rest) = self.0.split_first().filter(|(first, _)| bytes.contains(first))?;
         self.0 = rest;
         Some(*first)
@@ -152,7 +152,7 @@ impl TimeCursor<'_> {
     }
 
     /// Parses a number of two digits that is at most `max`.
-    fn two(&mut self, max: i64) -> Option<i64> {
+    fn take_two_digits(&mut self, max: i64) -> Option<i64> {
         self.number(2, 2).filter(|n| *n <= max)
     }
 
@@ -160,39 +160,39 @@ impl TimeCursor<'_> {
     fn date(&mut self) -> Option<i64> {
         let mut ahead = TimeCursor(self.0);
         let year = ahead.number(4, 4)?;
-        ahead.eat(b"-")?;
+        ahead.take_byte(b"-")?;
         let month = ahead.number(2, 2)?;
-        ahead.eat(b"-")?;
+        ahead.take_byte(b"-")?;
         let day = text::day_since_1970(year, month as u64, ahead.number(2, 2)? as u64)?;
         self.0 = ahead.0;
         Some(day)
     }
 
     /// Parses the rest after a date: nothing, or a time with or without an offset from UTC.
-    fn rest_of_day(&mut self, day: i64) -> Option<Written> {
+    fn rest_of_day(&mut self, day: i64) -> Option<TimeNotation> {
         let midnight = day * SECONDS_PER_DAY;
-        if self.eat(b"Tt ").is_none() {
-            return Some(Written::Local { second: midnight, nanos: 0 });
+        if self.take_byte(b"Tt ").is_none() {
+            return Some(TimeNotation::Local { second: midnight, nanos: 0 });
         }
         let (second, nanos) = self.clock()?;
         let second = midnight + second;
         if self.0.is_empty() {
-            return Some(Written::Local { second, nanos });
+            return Some(TimeNotation::Local { second, nanos });
         }
-        Some(Written::Absolute { second: second - self.offset()?, nanos })
+        Some(TimeNotation::Absolute { second: second - self.offset()?, nanos })
     }
 
     /// Parses `9:30`, `10:30:15`, `10:30:15.25` as seconds since midnight and nanoseconds.
     fn clock(&mut self) -> Option<(i64, u64)> {
         let hour = self.number(1, 2).filter(|hour| *hour <= 23)?;
-        self.eat(b":")?;
-        let minute = self.two(59)?;
+        self.take_byte(b":")?;
+        let minute = self.take_two_digits(59)?;
         let mut second = 0;
         let mut nanos = 0;
-        if self.eat(b":").is_some() {
+        if self.take_byte(b":").is_some() {
             // 60 is a leap second, which the kernel's clock counts as the first second of the next minute.
-            second = self.two(60)?;
-            if self.eat(b".").is_some() {
+            second = self.take_two_digits(60)?;
+            if self.take_byte(b".").is_some() {
                 let before = self.0.len();
                 let fraction = self.number(1, 9)?;
                 nanos = fraction as u64 * 10u64.pow(9 - (before - self.0.len()) as u32);
@@ -203,14 +203,14 @@ impl TimeCursor<'_> {
 
     /// Parses `Z`, `+02:00`, `-0530` as seconds ahead of UTC.
     fn offset(&mut self) -> Option<i64> {
-        let sign = match self.eat(b"Zz+-")? {
+        let sign = match self.take_byte(b"Zz+-")? {
             b'+' => 1,
             b'-' => -1,
             _ => return Some(0),
         };
-        let hours = self.two(23)?;
-        self.eat(b":");
-        Some(sign * (hours * 3600 + self.two(59)? * 60))
+        let hours = self.take_two_digits(23)?;
+        self.take_byte(b":");
+        Some(sign * (hours * 3600 + self.take_two_digits(59)? * 60))
     }
 }
 
@@ -237,11 +237,15 @@ mod tests {
     }
 
     fn bound(filter: &str) -> String {
-        let ast = resolve_times(Schema::of::<NatEvents>(), &parse(filter).unwrap(), &Summer);
-        match bind(Schema::of::<NatEvents>(), &ast) {
+        let ast = resolve_times(Schema::from_table::<NatEvents>(), &parse(filter).unwrap(), &Summer);
+        match bind(Schema::from_table::<NatEvents>(), &ast) {
             Ok(expr) => {
-                let printed = expr_text(Schema::of::<NatEvents>(), &expr);
-                assert_eq!(bind(Schema::of::<NatEvents>(), &parse(&printed).unwrap()).unwrap(), expr, "{printed}");
+                let printed = expr_text(Schema::from_table::<NatEvents>(), &expr);
+                assert_eq!(
+                    bind(Schema::from_table::<NatEvents>(), &parse(&printed).unwrap()).unwrap(),
+                    expr,
+                    "{printed}"
+                );
                 printed
             }
             Err(error) => error.to_string(),
@@ -319,7 +323,7 @@ mod tests {
 
     #[test]
     fn without_a_clock_only_absolute_times_bind() {
-        let bind = |filter: &str| bind(Schema::of::<NatEvents>(), &parse(filter).unwrap());
+        let bind = |filter: &str| bind(Schema::from_table::<NatEvents>(), &parse(filter).unwrap());
         assert!(bind("time > 2026-11-22T10:30:00Z").is_ok());
         assert!(bind("time > 10:30").is_err() && bind("time > -5m").is_err());
     }
@@ -328,10 +332,10 @@ mod tests {
         #[test]
         fn any_text_is_a_time_or_none(written in "[-+0-9:.TtZz dhms/]{0,40}", any in ".*") {
             for text in [&written, &any] {
-                if let Some(ns) = Written::parse(text).and_then(|written| written.ns(&Summer)) {
+                if let Some(ns) = TimeNotation::parse(text).and_then(|written| written.to_ns(&Summer)) {
                     let mut printed = Vec::new();
                     text::put_time(&mut printed, ns);
-                    prop_assert_eq!(absolute(std::str::from_utf8(&printed).unwrap()), Some(ns));
+                    prop_assert_eq!(parse_rfc3339(std::str::from_utf8(&printed).unwrap()), Some(ns));
                 }
             }
         }
@@ -340,7 +344,7 @@ mod tests {
         fn what_is_written_is_read(ns in -62_167_219_200_000_000_000_i128..253_402_300_800_000_000_000) {
             let mut printed = Vec::new();
             text::put_time(&mut printed, ns);
-            prop_assert_eq!(absolute(std::str::from_utf8(&printed).unwrap()), Some(ns));
+            prop_assert_eq!(parse_rfc3339(std::str::from_utf8(&printed).unwrap()), Some(ns));
         }
     }
 }

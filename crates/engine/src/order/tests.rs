@@ -24,9 +24,9 @@ fn naive(a: &Value<'_>, b: &Value<'_>, descending: bool) -> Ordering {
 const TEXTS: [&[u8]; 7] = [b"", b"\0", b"a", b"a\0", b"a\0b", b"ab", b"\xff\xff"];
 
 fn any_row(numbers: &mut Numbers) -> [Value<'static>; 6] {
-    let mut pick = |value: fn(u64) -> Value<'static>| match numbers.below(8) {
+    let mut pick = |value: fn(u64) -> Value<'static>| match numbers.next_below(8) {
         0 => Value::Null,
-        _ => value(numbers.below(7)),
+        _ => value(numbers.next_below(7)),
     };
     [
         pick(|n| Value::U64([0, 1, 255, 256, 65_535, 65_536, u64::MAX][n as usize])),
@@ -39,7 +39,7 @@ fn any_row(numbers: &mut Numbers) -> [Value<'static>; 6] {
 }
 
 fn by(keys: &[(usize, bool)]) -> RowOrder {
-    RowOrder::new(keys.to_vec(), Ties::Columns)
+    RowOrder::new(keys.to_vec(), TieOrder::Columns)
 }
 
 fn sorted(rows: &[[Value<'static>; 6]], keys: &[(usize, bool)], limit: Option<usize>) -> Vec<String> {
@@ -82,10 +82,10 @@ fn a_limit_bounds_memory_and_keeps_the_first() {
     let mut most = 0;
     let mut all = Vec::new();
     for _ in 0..100_000 {
-        let n = numbers.below(1 << 40);
+        let n = numbers.next_below(1 << 40);
         all.push(n);
         sorter.add(&[Value::U64(n), Value::Bytes(b"some text to fill the arena")]);
-        most = most.max(sorter.held());
+        most = most.max(sorter.memory_bytes());
     }
     assert!(most < 200_000, "{most} bytes");
     all.sort_unstable_by(|a, b| b.cmp(a));
@@ -135,13 +135,13 @@ fn lists_order_by_their_owners() {
 #[test]
 fn rows_that_are_certainly_cut_are_known_by_their_keys() {
     let rows: Vec<[Value<'_>; 2]> = (0..5_000).map(|n| [Value::U64(n % 7), Value::U64(n)]).collect();
-    for ties in [Ties::Columns, Ties::Arrival] {
+    for ties in [TieOrder::Columns, TieOrder::Arrival] {
         let how = RowOrder::new(vec![(0, true)], ties);
         let (mut all, mut few) = (Sorter::new(&how, 2, 2, Some(10)), Sorter::new(&how, 2, 2, Some(10)));
         let mut read = 0;
         for row in &rows {
             all.add(row);
-            if !few.cuts(|place| row[place]) {
+            if !few.is_surely_cut(|place| row[place]) {
                 read += 1;
                 few.add(row);
             }
@@ -157,14 +157,14 @@ fn rows_that_are_certainly_cut_are_known_by_their_keys() {
         let (all, few) = (rows_of(all), rows_of(few));
         assert_eq!(all, few, "{ties:?}");
         assert_eq!(all, (0..10).map(|n| format!("6 {}", 6 + n * 7)).collect::<Vec<_>>(), "{ties:?}");
-        let most = if ties == Ties::Arrival { 60 } else { 3_000 };
+        let most = if ties == TieOrder::Arrival { 60 } else { 3_000 };
         assert!(read <= most, "{ties:?}: {read}");
     }
 }
 
 #[test]
 fn rows_with_equal_keys_stay_as_they_come_where_arrival_decides() {
-    let how = RowOrder::new(vec![(0, true)], Ties::Arrival);
+    let how = RowOrder::new(vec![(0, true)], TieOrder::Arrival);
     let mut sorter = Sorter::new(&how, 2, 2, None);
     for (rate, name) in [(0, "b"), (5, "a"), (0, "a"), (5, "0")] {
         sorter.add(&[Value::U64(rate), Value::Name(name)]);

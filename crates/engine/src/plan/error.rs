@@ -1,6 +1,6 @@
 //! Errors in a request, found before anything is read.
 
-use crate::nearest::nearest;
+use crate::nearest::find_nearest;
 use crate::predicate::BadPattern;
 use std::fmt;
 
@@ -51,9 +51,13 @@ impl std::error::Error for PlanError {}
 impl PlanError {
     /// The error for a name that is not among `known`. The hint also corrects a wrong direction after the name
     /// (`pid:down` becomes `pid:desc`).
-    pub(super) fn unknown<'n>(option: &'static str, name: &str, known: impl Iterator<Item = &'n str>) -> PlanError {
+    pub(super) fn unknown_name<'n>(
+        option: &'static str,
+        name: &str,
+        known: impl Iterator<Item = &'n str>,
+    ) -> PlanError {
         let (word, direction) = name.split_once(':').map_or((name, ""), |(word, _)| (word, ":desc"));
-        let hint = nearest(word, known).map(|near| format!("{near}{direction}").into());
+        let hint = find_nearest(word, known).map(|near| format!("{near}{direction}").into());
         PlanError::UnknownField { option, name: name.into(), hint }
     }
 }

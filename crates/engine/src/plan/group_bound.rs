@@ -4,7 +4,7 @@
 /// groups, the smallest, become one line without keys; reported (exit code 3). A group with more than one in 32,768 of
 /// all rows stays (`group::a_flood_of_groups_pushes_no_heavy_one_out`). By: any sender of packets, for small groups.
 pub const GROUPS_MAX: usize = 65_536;
-/// Bound: bytes of the keys of these groups (`capture_groups::root_a_flood_of_senders_is_bounded_and_hides_nobody`).
+/// Bound: bytes of the keys of these groups (`capture_groups::root_a_flood_of_senders_is_bounded_and_hides_no_group`).
 /// Beyond: the smallest groups become one line without keys; reported (exit code 3). By: any sender of packets with
 /// long texts.
 const KEYS_BYTES_MAX: usize = 32 << 20;

@@ -57,7 +57,7 @@ impl KeyPart {
 
     /// Returns the key part of a cell.
     #[inline]
-    pub(crate) fn of<'r>(self, cell: Value<'r>) -> Value<'r> {
+    pub(crate) fn take_from<'r>(self, cell: Value<'r>) -> Value<'r> {
         match (self, cell) {
             (KeyPart::Addr, Value::Endpoint(addr, _)) => Value::Addr(addr),
             (KeyPart::Prefix(lengths), Value::Addr(addr) | Value::Endpoint(addr, _)) => {
@@ -65,7 +65,9 @@ impl KeyPart {
                 Prefix::new(addr, bits).map_or(Value::Addr(addr), |net| Value::Prefix(net.addr(), net.len()))
             }
             // A network of link-local addresses is one for all links.
-            (KeyPart::Prefix(lengths), Value::LinkAddr(link)) if lengths.v6 < 128 => self.of(Value::Addr(link.addr())),
+            (KeyPart::Prefix(lengths), Value::LinkAddr(link)) if lengths.v6 < 128 => {
+                self.take_from(Value::Addr(link.addr()))
+            }
             (_, cell) => cell,
         }
     }
@@ -82,7 +84,7 @@ mod tests {
         let of = |name: &str, addr: &str| {
             let (_, prefix) = KeyPart::split(name)?;
             let addr: Addr = addr.parse().unwrap();
-            match prefix.map_or(KeyPart::Whole, KeyPart::Prefix).of(Value::Addr(addr)) {
+            match prefix.map_or(KeyPart::Whole, KeyPart::Prefix).take_from(Value::Addr(addr)) {
                 Value::Prefix(addr, len) => Some(format!("{addr}/{len}")),
                 Value::Addr(addr) => Some(addr.to_string()),
                 _ => None,

@@ -3,14 +3,14 @@
 use super::error::PlanError;
 use super::group_bound::GroupBound;
 use super::key_part::KeyPart;
-use super::request::{Fold, PlanRequest, Sort};
+use super::request::{Fold, PlanRequest, SortKey};
 use crate::columns;
-use crate::order::{RowOrder, Ties};
+use crate::order::{RowOrder, TieOrder};
 use crate::words;
 use record::{Column, Columns, FieldInfo, Kind, Schema};
 
 /// The work on rows that passed the filter.
-pub(crate) enum Work {
+pub(crate) enum RowWork {
     /// Rows are output as they arrive.
     Stream,
     /// Rows are kept and sorted.
@@ -41,12 +41,16 @@ pub(super) struct Projection {
     /// The columns of the result.
     pub(super) columns: Columns,
     /// The work on the cells.
-    pub(super) work: Work,
+    pub(super) work: RowWork,
 }
 
 impl Projection {
     /// Returns the projection of a request: of groups if it has `--by` or a fold, otherwise of rows.
-    pub(super) fn of(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Projection, PlanError> {
+    pub(super) fn from_request(
+        table: Schema,
+        request: &PlanRequest,
+        bound: GroupBound,
+    ) -> Result<Projection, PlanError> {
         if request.is_grouped() { grouped(table, request, bound) } else { rows(table, request) }
     }
 }
@@ -54,7 +58,7 @@ impl Projection {
 /// One cell for each column, then one for each sort key that is not a column.
 fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
     let mut fields = request.columns.clone();
-    let columns = columns::of(table, &fields);
+    let columns = columns::from_fields(table, &fields);
     let mut keys = Vec::with_capacity(request.sort.len());
     for sort in &request.sort {
         for index in find(table, "--sort", &sort.name)? {
@@ -63,17 +67,20 @@ fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
                 fields.len() - 1
             });
             let kind = table.field(index).map_or(Kind::Text, |field| field.kind);
-            keys.push((place, sort.descends(kind)));
+            keys.push((place, sort.is_descending(kind)));
         }
     }
-    let ties = if request.ties_by_arrival { Ties::Arrival } else { Ties::Columns };
+    let ties = if request.ties_by_arrival { TieOrder::Arrival } else { TieOrder::Columns };
     let is_rate = |place: usize| {
         let field = fields.get(place).and_then(|&index| table.field(index));
         field.is_some_and(|field| field.name.ends_with("_per_s"))
     };
-    let by_rate = ties == Ties::Arrival && keys.iter().all(|&(place, descends)| descends && is_rate(place));
-    let work =
-        if keys.is_empty() { Work::Stream } else { Work::Sort(RowOrder { by_rate, ..RowOrder::new(keys, ties) }) };
+    let by_rate = ties == TieOrder::Arrival && keys.iter().all(|&(place, descends)| descends && is_rate(place));
+    let work = if keys.is_empty() {
+        RowWork::Stream
+    } else {
+        RowWork::Sort(RowOrder { by_rate, ..RowOrder::new(keys, ties) })
+    };
     let always: Vec<usize> =
         request.columns.iter().filter(|column| !request.optional.contains(column)).copied().collect();
     let links = links(table, &fields, &always, |field| field.links_rows);
@@ -84,7 +91,7 @@ fn rows(table: Schema, request: &PlanRequest) -> Result<Projection, PlanError> {
 fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Projection, PlanError> {
     let (mut fields, keys) = keys(table, &request.by)?;
     let key_fields = fields.clone();
-    let mut columns = columns::of(table, &fields);
+    let mut columns = columns::from_fields(table, &fields);
     for (column, part) in columns.0.iter_mut().zip(&keys) {
         if *part != KeyPart::Whole {
             column.kind = Kind::Addr;
@@ -97,14 +104,14 @@ fn grouped(table: Schema, request: &PlanRequest, bound: GroupBound) -> Result<Pr
             return Err(PlanError::Unfit { option, name: name.clone(), why: "it means several fields" });
         };
         let Some(field) = table.field(index) else { continue };
-        fits(*fold, &field)?;
+        check_fold(*fold, &field)?;
         fields.push(index);
         columns.0.push(Column { name: format!("{}_{}", fold.name(), field.name).into(), kind: field.kind });
     }
     let folds = request.folds.iter().map(|(fold, _)| *fold).collect();
-    let order = RowOrder::new(group_order(table, &request.sort, &columns, keys.len())?, Ties::Columns);
+    let order = RowOrder::new(group_order(table, &request.sort, &columns, keys.len())?, TieOrder::Columns);
     let links = links(table, &fields, &key_fields, |_| true);
-    Ok(Projection { fields, links, columns, work: Work::Group(Grouping { keys, folds, order, bound }) })
+    Ok(Projection { fields, links, columns, work: RowWork::Group(Grouping { keys, folds, order, bound }) })
 }
 
 /// Returns for each field whether link-local addresses in it are written with their interface: where `has_link` says
@@ -124,7 +131,7 @@ fn keys(table: Schema, by: &[Box<str>]) -> Result<(Vec<usize>, Vec<KeyPart>), Pl
         let (word, prefix) = KeyPart::split(name).ok_or_else(|| unfit(KeyPart::LENGTHS))?;
         let known = words::keys(table, word);
         if known.is_empty() {
-            return Err(PlanError::unknown("--by", word, table.names()));
+            return Err(PlanError::unknown_name("--by", word, table.names()));
         }
         for (index, field) in known.into_iter().filter_map(|index| Some((index, table.field(index)?))) {
             let part = KeyPart::of_field(&field, prefix).map_err(unfit)?;
@@ -142,16 +149,21 @@ fn keys(table: Schema, by: &[Box<str>]) -> Result<(Vec<usize>, Vec<KeyPart>), Pl
 }
 
 /// Returns the order of groups: the requested one, else by the first fold or by count, largest first.
-fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) -> Result<Vec<(usize, bool)>, PlanError> {
+fn group_order(
+    table: Schema,
+    sort: &[SortKey],
+    columns: &Columns,
+    count: usize,
+) -> Result<Vec<(usize, bool)>, PlanError> {
     if sort.is_empty() {
         let fold = (count + 1 < columns.0.len()).then_some((count + 1, true));
         return Ok(fold.into_iter().chain([(count, true)]).collect());
     }
     let mut order = Vec::with_capacity(sort.len());
     for sort in sort {
-        let places = places(table, &sort.name, columns);
+        let places = find_columns(table, &sort.name, columns);
         if places.is_empty() {
-            return Err(match PlanError::unknown("--sort", &sort.name, columns.0.iter().map(|c| &*c.name)) {
+            return Err(match PlanError::unknown_name("--sort", &sort.name, columns.0.iter().map(|c| &*c.name)) {
                 PlanError::UnknownField { option, name, hint: None } if table.index_of(&name).is_some() => {
                     PlanError::Unfit { option, name, why: "it is not a column of these groups" }
                 }
@@ -161,13 +173,13 @@ fn group_order(table: Schema, sort: &[Sort], columns: &Columns, count: usize) ->
         let kind = |place: usize| columns.0.get(place).map_or(Kind::Text, |column| column.kind);
         // A fold is a quantity, even a fold of identifiers: `max_pid`.
         let descends = |place: usize| if place > count { Kind::Count } else { kind(place) };
-        order.extend(places.into_iter().map(|place| (place, sort.descends(descends(place)))));
+        order.extend(places.into_iter().map(|place| (place, sort.is_descending(descends(place)))));
     }
     Ok(order)
 }
 
 /// Returns the index of the column called `name`, or of the columns whose fields it stands for.
-fn places(table: Schema, name: &str, columns: &Columns) -> Vec<usize> {
+fn find_columns(table: Schema, name: &str, columns: &Columns) -> Vec<usize> {
     let place = |name: &str| columns.0.iter().position(|column| *column.name == *name);
     match place(name) {
         Some(place) => vec![place],
@@ -189,7 +201,7 @@ fn option_of(fold: Fold) -> &'static str {
 }
 
 /// Fails if the values of `field` cannot be folded: only quantities have a sum, but any whole number has a maximum.
-fn fits(fold: Fold, field: &FieldInfo) -> Result<(), PlanError> {
+fn check_fold(fold: Fold, field: &FieldInfo) -> Result<(), PlanError> {
     let is_whole = field.kind.is_number() && field.kind != Kind::Thousandths;
     let fits = if fold == Fold::Max { is_whole } else { field.kind.is_quantity() };
     if fits {
@@ -202,7 +214,7 @@ fn fits(fold: Fold, field: &FieldInfo) -> Result<(), PlanError> {
 /// Returns the indexes of the fields that `option` names.
 fn find(table: Schema, option: &'static str, name: &str) -> Result<Vec<usize>, PlanError> {
     match words::fields(table, name) {
-        unknown if unknown.is_empty() => Err(PlanError::unknown(option, name, table.names())),
+        unknown if unknown.is_empty() => Err(PlanError::unknown_name(option, name, table.names())),
         known => Ok(known),
     }
 }

@@ -24,7 +24,7 @@ pub struct PlanRequest {
     /// form one group.
     pub folds: Vec<(Fold, Box<str>)>,
     /// `--sort`.
-    pub sort: Vec<Sort>,
+    pub sort: Vec<SortKey>,
     /// True if rows that are equal under `sort` keep their order of arrival. Otherwise the remaining columns decide.
     pub ties_by_arrival: bool,
     /// `--limit`.
@@ -77,17 +77,17 @@ impl Fold {
 
 /// One key of `--sort`.
 #[derive(Clone, PartialEq, Eq, Debug)]
-pub struct Sort {
+pub struct SortKey {
     /// A field, or a column of the groups (`count`, `sum_bytes_in`).
     pub name: Box<str>,
     /// The requested direction; `None` for the field's default (`Sort::descends`).
     pub descending: Option<bool>,
 }
 
-impl Sort {
+impl SortKey {
     /// Parses the value of `--sort`: `a`, `-a` (descending), `a:desc`, `a:asc,b:desc`. An unknown direction stays part
     /// of the name, so [`Plan::new`](crate::Plan::new), which looks up the names, rejects it.
-    pub fn parse_list(text: &str) -> Vec<Sort> {
+    pub fn parse_list(text: &str) -> Vec<SortKey> {
         let one = |item: &str| {
             let (name, descending) = match (item.rsplit_once(':'), item.strip_prefix('-')) {
                 (Some((name, "desc")), _) => (name.strip_prefix('-').unwrap_or(name), Some(true)),
@@ -95,14 +95,14 @@ impl Sort {
                 (_, Some(name)) => (name, Some(true)),
                 _ => (item, None),
             };
-            Sort { name: name.into(), descending }
+            SortKey { name: name.into(), descending }
         };
         text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(one).collect()
     }
 
     /// True if cells of this kind sort from greatest to least: as requested, by default only for quantities.
     /// Identifiers (ports, pids), texts, addresses and times sort ascending by default.
-    pub(super) fn descends(&self, kind: Kind) -> bool {
+    pub(super) fn is_descending(&self, kind: Kind) -> bool {
         self.descending.unwrap_or(kind.is_quantity() || kind == Kind::Thousandths)
     }
 }

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 use super::*;
-use crate::testing::{Canned, Seen, field, request};
+use crate::testing::{CannedSource, TextSink, field, request};
 use record::rows::{Endpoint, Socket, Sockets, need};
 use record::{Expr, Key, Lookup, Lookups, Test, Value};
 
@@ -25,11 +25,11 @@ fn what_does_not_fit_is_refused() {
         "--by cannot use `owners`: a list of owners cannot be grouped; use `process` or `pid`"
     );
     assert_eq!(
-        error(|r| r.sort = Sort::parse_list("rtt_u")),
+        error(|r| r.sort = SortKey::parse_list("rtt_u")),
         "unknown field `rtt_u` in --sort; did you mean `rtt_us`?"
     );
     assert_eq!(
-        error(|r| r.sort = Sort::parse_list("pid:down")),
+        error(|r| r.sort = SortKey::parse_list("pid:down")),
         "unknown field `pid:down` in --sort; did you mean `pid:desc`?"
     );
     assert_eq!(
@@ -41,14 +41,14 @@ fn what_does_not_fit_is_refused() {
         error(|r| {
             r.by = vec!["state".into()];
             r.folds = vec![(Fold::Avg, "recv_q".into())];
-            r.sort = Sort::parse_list("recv_q");
+            r.sort = SortKey::parse_list("recv_q");
         }),
         "unknown field `recv_q` in --sort; did you mean `avg_recv_q`?"
     );
     assert_eq!(
         error(|r| {
             r.by = vec!["state".into()];
-            r.sort = Sort::parse_list("process");
+            r.sort = SortKey::parse_list("process");
         }),
         "--sort cannot use `process`: it is not a column of these groups"
     );
@@ -76,9 +76,9 @@ fn peers(request: PlanRequest) -> Vec<String> {
     let rows = [row(3, "fe80::2"), row(4, "fe80::2"), row(3, "fe80::2"), row(7, "fe80::2"), row(3, "2001:db8::1")];
     let plan = Plan::<Sockets>::new(request).unwrap();
     assert!(plan.may_need_lookup(LookupId::Ifaces) || plan.columns().0.iter().any(|column| column.name.contains('/')));
-    let source = Canned { rows: rows.to_vec(), ..Canned::default() };
-    let lookups = Lookups::none().with(LookupId::Ifaces, &Names);
-    let mut seen = Seen::default();
+    let source = CannedSource { rows: rows.to_vec(), ..CannedSource::default() };
+    let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &Names);
+    let mut seen = TextSink::default();
     crate::testing::run_once(&plan, &source, &lookups, &mut seen).unwrap();
     seen.rows
 }
@@ -118,13 +118,13 @@ fn an_unusual_column_is_no_part_of_the_demand() {
 
 #[test]
 fn sort_keys_read_their_direction() {
-    let sort = |name: &str, descending| Sort { name: name.into(), descending };
+    let sort = |name: &str, descending| SortKey { name: name.into(), descending };
     let keys = [sort("a", None), sort("b", Some(true)), sort("c", Some(false)), sort("d", Some(true))];
-    assert_eq!(Sort::parse_list("a, b:desc,c:asc,-d"), keys);
-    assert_eq!(Sort::parse_list("-b:desc,"), [sort("b", Some(true))]);
-    assert_eq!(Sort::parse_list(""), []);
+    assert_eq!(SortKey::parse_list("a, b:desc,c:asc,-d"), keys);
+    assert_eq!(SortKey::parse_list("-b:desc,"), [sort("b", Some(true))]);
+    assert_eq!(SortKey::parse_list(""), []);
     assert_eq!(
-        error(|r| r.sort = Sort::parse_list("-state:asc")),
+        error(|r| r.sort = SortKey::parse_list("-state:asc")),
         "unknown field `-state` in --sort; did you mean `state`?"
     );
 }
@@ -135,9 +135,9 @@ fn order_of(change: impl FnOnce(&mut PlanRequest)) -> String {
     change(&mut request);
     let plan = Plan::<Sockets>::new(request).unwrap();
     let keys = match &plan.work {
-        Work::Sort(order) => &order.keys,
-        Work::Group(grouping) => &grouping.order.keys,
-        Work::Stream => return String::new(),
+        RowWork::Sort(order) => &order.keys,
+        RowWork::Group(grouping) => &grouping.order.keys,
+        RowWork::Stream => return String::new(),
     };
     let text =
         |&(place, down): &(usize, bool)| format!("{}{}", if down { "-" } else { "" }, plan.columns.0[place].name);
@@ -154,7 +154,7 @@ fn quantities_descend_and_identifiers_ascend() {
         ("-local_port,-state", "-local_port -state"),
         ("recv_q,pid:desc", "-recv_q -pid"),
     ] {
-        assert_eq!(order_of(|r| r.sort = Sort::parse_list(sort)), keys, "{sort}");
+        assert_eq!(order_of(|r| r.sort = SortKey::parse_list(sort)), keys, "{sort}");
     }
 }
 
@@ -164,7 +164,7 @@ fn groups_come_in_the_order_of_what_is_folded() {
         order_of(|r| {
             r.by = vec!["state".into(), "local_port".into()];
             r.folds = folds.iter().map(|(fold, name)| (*fold, Box::from(*name))).collect();
-            r.sort = Sort::parse_list(sort);
+            r.sort = SortKey::parse_list(sort);
         })
     };
     assert_eq!(by("", &[]), "-count");
@@ -207,7 +207,7 @@ fn an_end_is_grouped_by_its_address_and_an_address_by_its_network() {
 #[test]
 fn only_what_is_used_is_demanded() {
     let request =
-        PlanRequest { sort: Sort::parse_list("cookie"), ..request(&["state"], "user = root and local_port = 1") };
+        PlanRequest { sort: SortKey::parse_list("cookie"), ..request(&["state"], "user = root and local_port = 1") };
     let plan = Plan::<Sockets>::new(request).unwrap();
     let demand = plan.demand();
     for (name, wanted) in [("state", true), ("cookie", true), ("user", true), ("local_port", true), ("pid", false)] {
@@ -222,11 +222,11 @@ fn only_what_is_used_is_demanded() {
 fn issue_15_words_stand_for_fields_in_groups_and_orders() {
     let mut request = request(&["state"], "");
     request.by = vec!["peer_addr".into(), "dport".into(), "rtt".into()];
-    request.sort = Sort::parse_list("port:desc,rtt");
+    request.sort = SortKey::parse_list("port:desc,rtt");
     let plan = Plan::<Sockets>::new(request).unwrap();
     let names: Vec<&str> = plan.columns().0.iter().map(|column| &*column.name).collect();
     assert_eq!(names, ["peer_addr", "peer_port", "rtt_us", "count"]);
-    let Work::Group(grouping) = &plan.work else { panic!("groups") };
+    let RowWork::Group(grouping) = &plan.work else { panic!("groups") };
     assert_eq!(grouping.order.keys, [(1, true), (2, true)]);
     let several = error(|r| r.folds = vec![(Fold::Max, "port".into())]);
     assert_eq!(several, "--max cannot use `port`: it means several fields");

@@ -6,7 +6,7 @@
 mod rule;
 
 use crate::glob;
-use record::{Expr, Get, Lookups, Op, Operand, Push, Table, Test};
+use record::{Expr, Get, Lookups, Op, Operand, PushOutcome, Table, Test};
 use rule::{Orders, Rule};
 use std::fmt;
 
@@ -74,12 +74,12 @@ impl<T: Table> Predicate<T> {
     /// True if the row passes every part. Absent lookups return null.
     #[inline]
     pub fn matches(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
-        self.parts.iter().all(|(_, node)| node.holds(row, lookups))
+        self.parts.iter().all(|(_, node)| node.accepts(row, lookups))
     }
 
     /// Returns the parts that a source with these answers leaves to the engine.
-    pub fn residual(&self, pushed: &[Push]) -> ResidualFilter<'_, T> {
-        let left = self.parts.iter().filter(|(place, _)| pushed.get(*place) != Some(&Push::Exact));
+    pub fn residual_filter(&self, pushed: &[PushOutcome]) -> ResidualFilter<'_, T> {
+        let left = self.parts.iter().filter(|(place, _)| pushed.get(*place) != Some(&PushOutcome::Exact));
         ResidualFilter { nodes: left.map(|(_, node)| node).collect() }
     }
 }
@@ -93,7 +93,7 @@ impl<T: Table> ResidualFilter<'_, T> {
     /// True if the row passes.
     #[inline]
     pub fn matches(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
-        self.nodes.iter().all(|node| node.holds(row, lookups))
+        self.nodes.iter().all(|node| node.accepts(row, lookups))
     }
 
     /// True if nothing is left to test.
@@ -115,7 +115,7 @@ impl<T: Table> Node<T> {
             Expr::Or(parts) => Node::Or(all(parts)?),
             Expr::Not(part) => Node::Not(Box::new(Node::compile(part)?)),
             Expr::Test(Test { field, op, operand: Operand::Field(other) }) => {
-                match (T::FIELDS.get(*field), T::FIELDS.get(*other), Orders::of(*op)) {
+                match (T::FIELDS.get(*field), T::FIELDS.get(*other), Orders::from_op(*op)) {
                     (Some(left), Some(right), Some(orders)) => {
                         Node::Fields { left: left.get, right: right.get, orders, negated: *op == Op::Ne }
                     }
@@ -140,28 +140,28 @@ impl<T: Table> Node<T> {
     }
 
     /// True if the row passes. Stops at the first part that decides.
-    fn holds(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
+    fn accepts(&self, row: &T::Row<'_>, lookups: &Lookups<'_>) -> bool {
         match self {
-            Node::Test { get: Get::Own(get) | Get::OnLink { addr: get, .. }, rule } => rule.holds(&get(row)),
+            Node::Test { get: Get::Own(get) | Get::OnLink { addr: get, .. }, rule } => rule.matches(&get(row)),
             Node::Test { get: Get::Either(first, second), rule } => {
                 rule.holds_for_any_of([first(row), second(row)].into_iter())
             }
-            Node::Test { get: Get::Joined { key, lookup }, rule } => rule.holds(&lookups.value(*lookup, key(row))),
+            Node::Test { get: Get::Joined { key, lookup }, rule } => rule.matches(&lookups.value(*lookup, key(row))),
             Node::Test { get: Get::Owners { key, part }, rule } => rule.holds_for_any(lookups.owners(key(row)), *part),
             Node::Test { get: Get::OwnersJoined { key, of, orphan, lookup }, rule } => {
                 let key = key(row);
                 let look = |key| lookups.value(*lookup, key);
                 match lookups.owners(key) {
-                    [] => rule.holds(&look(orphan(row))),
+                    [] => rule.matches(&look(orphan(row))),
                     owners => rule.holds_for_any_of(owners.iter().map(|owner| look(of(key, owner)))),
                 }
             }
             Node::Fields { left, right, orders, negated } => {
                 orders.take_cells(&left.cell(row, lookups), &right.cell(row, lookups), *negated)
             }
-            Node::And(parts) => parts.iter().all(|part| part.holds(row, lookups)),
-            Node::Or(parts) => parts.iter().any(|part| part.holds(row, lookups)),
-            Node::Not(part) => !part.holds(row, lookups),
+            Node::And(parts) => parts.iter().all(|part| part.accepts(row, lookups)),
+            Node::Or(parts) => parts.iter().any(|part| part.accepts(row, lookups)),
+            Node::Not(part) => !part.accepts(row, lookups),
         }
     }
 }

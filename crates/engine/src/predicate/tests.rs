@@ -22,16 +22,17 @@ fn row() -> Socket<'static> {
     }
 }
 
-fn table() -> Known {
-    Known {
+fn table() -> FakeOwners {
+    FakeOwners {
         owners: vec![(5, vec![owner(70, "nginx"), owner(80, "php-fpm")])],
         users: vec![(1000, b"root\xff".to_vec())],
-        containers: Named(vec![(Key::Id(80), b"shop".to_vec()), (Key::Pair(9, 0), b"gone".to_vec())]),
+        containers: FakeNames(vec![(Key::Id(80), b"shop".to_vec()), (Key::Pair(9, 0), b"gone".to_vec())]),
     }
 }
 
 fn holds(filter: &str, row: &Socket<'_>) -> bool {
-    let predicate = Predicate::<Sockets>::new(&conjuncts(Schema::of::<Sockets>(), filter).expect(filter)).unwrap();
+    let predicate =
+        Predicate::<Sockets>::new(&conjuncts(Schema::from_table::<Sockets>(), filter).expect(filter)).unwrap();
     predicate.matches(row, &table().lookups())
 }
 
@@ -203,7 +204,7 @@ fn shell_patterns_of_the_faces() {
     ] {
         let test = Test { field: field("path"), op, operand: Operand::Glob(pattern.as_bytes().into()) };
         let predicate = Predicate::<Sockets>::new(&[Expr::Test(test)]).unwrap();
-        assert_eq!(predicate.matches(&row, &Lookups::none()), expected, "{pattern}");
+        assert_eq!(predicate.matches(&row, &Lookups::empty()), expected, "{pattern}");
     }
 }
 
@@ -213,10 +214,10 @@ fn what_does_not_fit_is_false_either_way() {
         let operand = if op == Op::Lt { Operand::Words(vec![]) } else { Operand::Number(1) };
         let test = Expr::Test(Test { field: field("state"), op, operand });
         let predicate = Predicate::<Sockets>::new(&[test]).unwrap();
-        assert!(!predicate.matches(&row(), &Lookups::none()), "{op:?}");
+        assert!(!predicate.matches(&row(), &Lookups::empty()), "{op:?}");
     }
     let nowhere = Expr::Test(Test { field: 10_000, op: Op::Eq, operand: Operand::Null });
-    assert!(!Predicate::<Sockets>::new(&[nowhere]).unwrap().matches(&row(), &Lookups::none()));
+    assert!(!Predicate::<Sockets>::new(&[nowhere]).unwrap().matches(&row(), &Lookups::empty()));
 }
 
 #[test]
@@ -231,9 +232,9 @@ fn numbers_below_zero_are_less_than_all() {
         (Op::Eq, Operand::Ranges(vec![(0, u64::MAX)]), false),
         (Op::Ne, Operand::Null, true),
     ] {
-        assert_eq!(rule(op, operand.clone()).holds(&Value::I64(-1)), expected, "{op:?} {operand:?}");
+        assert_eq!(rule(op, operand.clone()).matches(&Value::I64(-1)), expected, "{op:?} {operand:?}");
     }
-    assert!(rule(Op::Eq, Operand::Number(3)).holds(&Value::I64(3)));
+    assert!(rule(Op::Eq, Operand::Number(3)).matches(&Value::I64(3)));
 }
 
 #[test]
@@ -272,23 +273,23 @@ fn flows_are_filtered_too() {
         ("process = a and owners != null", true),
         ("guessed = true", false),
     ] {
-        let predicate = Predicate::<Flows>::new(&conjuncts(Schema::of::<Flows>(), filter).unwrap()).unwrap();
-        assert_eq!(predicate.matches(&flow, &Lookups::none()), expected, "{filter}");
+        let predicate = Predicate::<Flows>::new(&conjuncts(Schema::from_table::<Flows>(), filter).unwrap()).unwrap();
+        assert_eq!(predicate.matches(&flow, &Lookups::empty()), expected, "{filter}");
     }
 }
 
 #[test]
 fn cheap_parts_come_first() {
     let parts = conjuncts(
-        Schema::of::<Sockets>(),
+        Schema::from_table::<Sockets>(),
         "process ~ x and user = y and pid = 1 and state = listen and local_port = 1",
     )
     .unwrap();
     let predicate = Predicate::<Sockets>::new(&parts).unwrap();
     let order: Vec<usize> = predicate.parts.iter().map(|(place, _)| *place).collect();
     assert_eq!(order, [4, 3, 1, 2, 0]);
-    assert!(!predicate.residual(&[]).is_empty());
-    assert!(predicate.residual(&[Push::Exact; 5]).is_empty());
+    assert!(!predicate.residual_filter(&[]).is_empty());
+    assert!(predicate.residual_filter(&[PushOutcome::Exact; 5]).is_empty());
 }
 
 #[test]
@@ -304,7 +305,7 @@ fn patterns_are_bounded() {
 
 // A second, naive evaluator: every field becomes the list of its values.
 
-fn values(row: &Socket<'_>, name: usize, known: &Known) -> Vec<String> {
+fn values(row: &Socket<'_>, name: usize, known: &FakeOwners) -> Vec<String> {
     let field = &Sockets::FIELDS[name];
     match field.get {
         Get::Owners { key, part } => {
@@ -326,7 +327,7 @@ fn values(row: &Socket<'_>, name: usize, known: &Known) -> Vec<String> {
     }
 }
 
-fn naive(expr: &Expr, row: &Socket<'_>, known: &Known) -> bool {
+fn naive(expr: &Expr, row: &Socket<'_>, known: &FakeOwners) -> bool {
     match expr {
         Expr::And(parts) => parts.iter().all(|p| naive(p, row, known)),
         Expr::Or(parts) => parts.iter().any(|p| naive(p, row, known)),
@@ -456,10 +457,10 @@ proptest! {
     #[test]
     fn agrees_with_the_plain_evaluator(exprs in proptest::collection::vec(any_expr(), 0..4),
         rows in proptest::collection::vec(any_row(), 1..12)) {
-        let known = Known {
+        let known = FakeOwners {
             owners: vec![(1, vec![owner(1, "a"), owner(2, "b")]), (2, vec![owner(3, "bbr")])],
             users: vec![(1, b"u1".to_vec()), (2, b"".to_vec())],
-            containers: Named(vec![(Key::Id(2), b"u1".to_vec()), (Key::Id(3), b"bbr".to_vec())]),
+            containers: FakeNames(vec![(Key::Id(2), b"u1".to_vec()), (Key::Id(3), b"bbr".to_vec())]),
         };
         let predicate = Predicate::<Sockets>::new(&exprs).unwrap();
         for row in &rows {
@@ -485,8 +486,8 @@ fn either_of_two_places_passes() {
     let sent = CapturedPacket { dst_socket: None, ..both };
     let holds = |filter: &str, row: &CapturedPacket<'_>| {
         let ast = crate::filter::parse(filter).unwrap();
-        let parts = crate::filter::bind(Schema::of::<CapturedPackets>(), &ast).unwrap().into_conjuncts();
-        Predicate::<CapturedPackets>::new(&parts).unwrap().matches(row, &Lookups::none())
+        let parts = crate::filter::bind(Schema::from_table::<CapturedPackets>(), &ast).unwrap().into_conjuncts();
+        Predicate::<CapturedPackets>::new(&parts).unwrap().matches(row, &Lookups::empty())
     };
     for (filter, of_both, of_sent) in [
         ("uid = 1", true, true),

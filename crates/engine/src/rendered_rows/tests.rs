@@ -3,7 +3,7 @@ use super::*;
 use crate::Plan;
 use crate::diff::{DiffSource, DiffState};
 use crate::run::Answers;
-use crate::testing::{CannedRounds, Numbers, Seen, cell_text, plan, request, run_once, socket};
+use crate::testing::{CannedRounds, Numbers, TextSink, cell_text, plan, request, run_once, socket};
 use record::rows::{Socket, Sockets, TcpInfo};
 use record::{
     Accounting, Columns, Demand, Each, Hole, Lookups, Next, Offer, Round, RowCache, Scan, Sink, SinkError, Source,
@@ -85,7 +85,7 @@ impl Scan<Sockets> for BytesScan<'_> {
             let bytes = format!("{told:?}");
             let mut info = [0; 208];
             let made = made(*row, &mut info);
-            let beside = Sockets::FIELDS[queue].cell(&made, &Lookups::none());
+            let beside = Sockets::FIELDS[queue].cell(&made, &Lookups::empty());
             // Some rows have the same key.
             let key = u64::from(row.0 % 250) << 32;
             let next = match cache.reuse(RowBytes { rules: *rules, key, bytes: bytes.as_bytes(), beside }) {
@@ -167,7 +167,7 @@ impl Reader {
         let mut round = CannedRounds { source: &watching, answers: Answers::Same, rounds: 0..1 };
         let ran = match &mut self.rendered {
             Some(rendered) => plan.run_reusing(rendered, &mut round, &mut sink),
-            None => run_once(plan, &watching, &Lookups::none(), &mut sink),
+            None => run_once(plan, &watching, &Lookups::empty(), &mut sink),
         };
         (sink.lines, source.known.get(), ran.unwrap().stats)
     }
@@ -215,7 +215,7 @@ fn without_rates_and_changes_bytes_tell_everything() {
 
 /// Rows that come, go, change and change their order: the output is the same with and without a memory of texts.
 #[test]
-fn any_churn_is_told_as_without() {
+fn any_churn_gives_the_same_text_as_without_the_cache() {
     let asked = [RATES, PLAIN, UNFILTERED].into_iter().flat_map(|asked| [(asked, BYTES_MAX), (asked, 3_000)]);
     for ((asked, bytes_max), but_for_queue) in asked.flat_map(|asked| [(asked, false), (asked, true)]) {
         let mut numbers = Numbers(11);
@@ -223,23 +223,23 @@ fn any_churn_is_told_as_without() {
         let mut without = Reader::default();
         let (mut rows, mut known): (Vec<Row>, usize) = (Vec::new(), 0);
         for n in 0..300 {
-            rows.retain(|_| numbers.below(20) > 0);
+            rows.retain(|_| numbers.next_below(20) > 0);
             for row in &mut rows {
-                match numbers.below(12) {
-                    0 => row.2 += numbers.below(900),
-                    1 if row.1 >= 0 => row.1 = numbers.below(1_000) as i32,
+                match numbers.next_below(12) {
+                    0 => row.2 += numbers.next_below(900),
+                    1 if row.1 >= 0 => row.1 = numbers.next_below(1_000) as i32,
                     _ => {}
                 }
             }
-            for _ in 0..numbers.below(12) {
-                let at = numbers.below(rows.len() as u64 + 1) as usize;
-                let row = (numbers.below(300) as u16, numbers.below(600) as i32 - 100, numbers.below(9));
+            for _ in 0..numbers.next_below(12) {
+                let at = numbers.next_below(rows.len() as u64 + 1) as usize;
+                let row = (numbers.next_below(300) as u16, numbers.next_below(600) as i32 - 100, numbers.next_below(9));
                 // A source never returns a row twice.
                 if rows.iter().all(|(port, ..)| *port != row.0) {
                     rows.insert(at, row);
                 }
             }
-            if numbers.below(9) == 0 {
+            if numbers.next_below(9) == 0 {
                 rows.reverse();
             }
             let (expected, _, stats) = without.round(asked, n * SECOND, &mut Bytes::new(&rows));
@@ -287,7 +287,7 @@ fn rows_are_the_same_but_for_one_cell() {
 #[test]
 fn rows_without_a_rate_are_reused_in_an_order_by_rate() {
     let mut asked = request(&["cookie", "recv_q"], "");
-    (asked.sort, asked.ties_by_arrival) = (crate::Sort::parse_list("bytes_in_per_s:desc"), true);
+    (asked.sort, asked.ties_by_arrival) = (crate::SortKey::parse_list("bytes_in_per_s:desc"), true);
     let plan = plan(asked);
     for (bytes_max, but_for_queue) in [(BYTES_MAX, false), (BYTES_MAX, true), (3_000, true)] {
         let mut numbers = Numbers(7);
@@ -297,13 +297,16 @@ fn rows_without_a_rate_are_reused_in_an_order_by_rate() {
         for n in 1..100 {
             let mut rated: Vec<String> = Vec::new();
             for row in &mut rows {
-                match numbers.below(20) {
-                    0 => (row.2, rated) = (row.2 + 1 + numbers.below(900), [rated, vec![row.0.to_string()]].concat()),
-                    1 => row.1 = numbers.below(1_000) as i32,
+                match numbers.next_below(20) {
+                    0 => {
+                        (row.2, rated) =
+                            (row.2 + 1 + numbers.next_below(900), [rated, vec![row.0.to_string()]].concat())
+                    }
+                    1 => row.1 = numbers.next_below(1_000) as i32,
                     _ => {}
                 }
             }
-            let (gone, new) = (numbers.below(100) as usize, 100 + n as u16);
+            let (gone, new) = (numbers.next_below(100) as usize, 100 + n as u16);
             rows[gone] = (new, 7, 1);
             rated.retain(|row| rows.iter().any(|(port, ..)| port.to_string() == *row));
             let (expected, ..) = without.round_of(&plan, n * SECOND, &mut Bytes::new(&rows));
@@ -328,7 +331,7 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
     let rows = [(2, 0, 1), (1, 7, 1)];
     let mut rendered = RenderedRows::default();
     for n in 0..3 {
-        let mut sink = Seen::default();
+        let mut sink = TextSink::default();
         let source = Bytes::new(&rows);
         let one = plan(request(&["cookie"], ""));
         let mut round = CannedRounds { source: &source, answers: Answers::Same, rounds: 0..1 };
@@ -336,7 +339,7 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
         assert_eq!((sink.rows.len(), source.known.get()), (2, 0), "round {n}");
         for (sort, limit, first) in [("cookie", None, "1"), ("", Some(1), "2")] {
             let mut asked = request(&["cookie"], "");
-            (asked.sort, asked.limit) = (crate::Sort::parse_list(sort), limit);
+            (asked.sort, asked.limit) = (crate::SortKey::parse_list(sort), limit);
             let (mut lines, source) = (Lines::default(), Bytes::new(&rows));
             let mut round = CannedRounds { source: &source, answers: Answers::Same, rounds: 0..1 };
             plan(asked).run_reusing(&mut rendered, &mut round, &mut lines).unwrap();
@@ -346,18 +349,18 @@ fn an_order_a_limit_and_other_sinks_need_every_row() {
 }
 
 #[test]
-fn a_row_that_was_asked_for_and_not_handed_on_is_nobody_elses() {
+fn a_row_that_was_looked_up_and_not_passed_on_is_not_reused() {
     let mut rendered = RenderedRows::default();
     let row = |bytes| RowBytes { rules: Rules::default(), key: 7, bytes, beside: Value::Null };
-    assert!(rendered.look(row(b"one")).is_none());
+    assert!(rendered.find_unchanged(row(b"one")).is_none());
     rendered.invalidate();
-    assert!(rendered.fresh().is_none());
-    rendered.keep(0, Some(0));
+    assert!(rendered.pending_buffer().is_none());
+    rendered.store_pending(0, Some(0));
     rendered.begin();
-    assert!(rendered.look(row(b"one")).is_none());
-    rendered.fresh().unwrap().extend_from_slice(b"text");
-    rendered.keep(5, Some(0));
+    assert!(rendered.find_unchanged(row(b"one")).is_none());
+    rendered.pending_buffer().unwrap().extend_from_slice(b"text");
+    rendered.store_pending(5, Some(0));
     rendered.begin();
-    let kept = rendered.look(row(b"one")).unwrap();
+    let kept = rendered.find_unchanged(row(b"one")).unwrap();
     assert_eq!((rendered.text(kept), kept.tag()), (Some(&b"text"[..]), 5));
 }

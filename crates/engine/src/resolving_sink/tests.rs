@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::testing::{Seen, addr};
+use crate::testing::{TextSink, addr};
 use record::Column;
 
 /// Resolves `10.0.0.N` to `host-N`, once it has settled.
@@ -12,10 +12,10 @@ struct Book {
 }
 
 impl Names for Book {
-    fn ask(&mut self, addr: Addr) {
+    fn request(&mut self, addr: Addr) {
         self.asked.push(addr);
     }
-    fn settle(&mut self) {
+    fn wait_for_answers(&mut self) {
         self.settled += 1;
         let name = |a: &Addr| (*a, format!("host-{}", a.octets()[3]).into_bytes());
         self.known = self.asked.iter().filter(|a| a.octets()[0] == 10).map(name).collect();
@@ -36,7 +36,7 @@ fn row(local: &str, pid: u64, peer: Option<&str>) -> [Value<'static>; 3] {
 
 #[test]
 fn rows_wait_for_names() {
-    let (mut inner, mut names) = (Seen::default(), Book::default());
+    let (mut inner, mut names) = (TextSink::default(), Book::default());
     let mut hold = ResolvingSink::new(&mut inner, &mut names);
     for _round in 0..2 {
         hold.begin(&columns(), None).unwrap();
@@ -51,8 +51,8 @@ fn rows_wait_for_names() {
 }
 
 #[test]
-fn names_come_beside_addresses_that_are_kept() {
-    let (mut inner, mut names) = (Seen { keeps_addresses: true, ..Seen::default() }, Book::default());
+fn names_are_added_to_kept_addresses() {
+    let (mut inner, mut names) = (TextSink { keeps_addresses: true, ..TextSink::default() }, Book::default());
     let mut hold = ResolvingSink::new(&mut inner, &mut names);
     hold.begin(&columns(), None).unwrap();
     assert_eq!(hold.row(&row("10.0.0.1", 7, Some("192.0.2.1"))).unwrap(), Next::More);
@@ -62,8 +62,8 @@ fn names_come_beside_addresses_that_are_kept() {
 }
 
 #[test]
-fn without_rows_nobody_waits() {
-    let (mut inner, mut names) = (Seen::default(), Book::default());
+fn without_rows_nothing_waits() {
+    let (mut inner, mut names) = (TextSink::default(), Book::default());
     let mut hold = ResolvingSink::new(&mut inner, &mut names);
     hold.begin(&columns(), None).unwrap();
     hold.end(&Accounting::default()).unwrap();
@@ -73,7 +73,7 @@ fn without_rows_nobody_waits() {
 
 #[test]
 fn full_memory_lets_rows_pass_and_says_so() {
-    let (mut inner, mut names) = (Seen::default(), Book::default());
+    let (mut inner, mut names) = (TextSink::default(), Book::default());
     let mut hold = ResolvingSink::with_limit(&mut inner, &mut names, 60);
     hold.begin(&columns(), None).unwrap();
     for pid in 0..5 {
@@ -88,7 +88,7 @@ fn full_memory_lets_rows_pass_and_says_so() {
 
 #[test]
 fn a_reader_that_leaves_is_not_called_again() {
-    let (mut inner, mut names) = (Seen { stop_at: Some(1), ..Seen::default() }, Book::default());
+    let (mut inner, mut names) = (TextSink { stop_at: Some(1), ..TextSink::default() }, Book::default());
     let mut hold = ResolvingSink::new(&mut inner, &mut names);
     hold.begin(&columns(), None).unwrap();
     for pid in 0..5 {
@@ -99,8 +99,8 @@ fn a_reader_that_leaves_is_not_called_again() {
 }
 
 #[test]
-fn an_end_keeps_its_port_behind_the_name() {
-    let (mut inner, mut names) = (Seen::default(), Book::default());
+fn an_endpoint_keeps_its_port_after_the_name() {
+    let (mut inner, mut names) = (TextSink::default(), Book::default());
     let mut hold = ResolvingSink::new(&mut inner, &mut names);
     hold.begin(&Columns(vec![Column { name: "client".into(), kind: Kind::Endpoint }; 3]), None).unwrap();
     let ends = [("10.0.0.1", Some(443)), ("10.0.0.2", None), ("192.0.2.1", Some(80))];

@@ -1,19 +1,19 @@
 //! Rounds in which rows that are the same as in the round before are not made again. See [`crate::rendered_rows`].
 
-use super::Ended;
-use super::cells::{fill, recycled};
-use super::gate::{Gate, Pass};
+use super::EndReason;
+use super::cells::{clear_cells, fill};
+use super::gate::{Gate, PassCounts};
 use super::output::Out;
 use crate::order::{RowOrder, Sorter};
 use crate::plan::Plan;
 use crate::rendered_rows::RenderedRows;
-use record::{Accounting, Get, Hole, Next, Reused, RowBytes, RowCache, Scan, SourceError, Table, Value};
+use record::{Accounting, CachedRow, Get, Hole, Next, RowBytes, RowCache, Scan, SourceError, Table, Value};
 use std::cell::RefCell;
 use std::mem;
 
 impl<T: Table> Plan<T> {
     /// Returns the column that shows a field, if one does; `None` if the field is also used for anything else.
-    fn column_but_for(&self, field: usize) -> Option<Option<usize>> {
+    fn only_column_of(&self, field: usize) -> Option<Option<usize>> {
         let mut is_tested = false;
         self.demand.conjuncts.iter().for_each(|part| part.for_each_test(&mut |test| is_tested |= test.field == field));
         let name = T::FIELDS.get(field)?.name;
@@ -73,7 +73,7 @@ pub(super) struct Streaming<'p, 'o, 'g, T: Table> {
     /// The gate that rows pass, and their output.
     gate: &'p Gate<'g, T>,
     out: &'p mut Out<'o>,
-    pass: &'p mut Pass,
+    pass: &'p mut PassCounts,
     /// The rows of the round before and of this one.
     rendered: &'p mut RenderedRows,
     /// The tag of the next decoded row.
@@ -96,7 +96,7 @@ struct DeferredRows {
 
 impl DeferredRows {
     /// Writes all rows; `rates` are the places of the keys in a row's cells.
-    fn write(self, rates: &[usize], rendered: &RenderedRows, out: &mut Out<'_>, pass: &mut Pass) {
+    fn write(self, rates: &[usize], rendered: &RenderedRows, out: &mut Out<'_>, pass: &mut PassCounts) {
         let DeferredRows { sorter, shown, holes, count } = self;
         let mut unchanged = Some(holes);
         sorter.finish(|cells| {
@@ -106,18 +106,23 @@ impl DeferredRows {
                 _ => out.row(cells.get(..shown).unwrap_or(cells), pass),
             }
         });
-        if let Some(holes) = unchanged.filter(|_| pass.ended != Ended::Closed) {
+        if let Some(holes) = unchanged.filter(|_| pass.ended != EndReason::Closed) {
             let _ = write_unchanged(&holes, rendered, out, pass);
         }
-        if pass.ended == Ended::Closed {
+        if pass.ended == EndReason::Closed {
             pass.stats.cut = count - pass.stats.emitted - pass.stats.failed;
         }
     }
 }
 
 /// Writes the unchanged rows from their texts.
-fn write_unchanged(holes: &[Value<'static>], rendered: &RenderedRows, out: &mut Out<'_>, pass: &mut Pass) -> Next {
-    for (n, (kept, text)) in rendered.passed().enumerate() {
+fn write_unchanged(
+    holes: &[Value<'static>],
+    rendered: &RenderedRows,
+    out: &mut Out<'_>,
+    pass: &mut PassCounts,
+) -> Next {
+    for (n, (kept, text)) in rendered.passed_rows().enumerate() {
         let hole = rendered.hole(kept, holes.get(n).copied().unwrap_or(Value::Null));
         if out.put(pass, |sink| sink.write_rendered(text, hole)) == Next::Stop {
             return Next::Stop;
@@ -127,7 +132,7 @@ fn write_unchanged(holes: &[Value<'static>], rendered: &RenderedRows, out: &mut 
 }
 
 /// Returns the value if it borrows nothing.
-fn unborrowed(value: Value<'_>) -> Option<Value<'static>> {
+fn to_static(value: Value<'_>) -> Option<Value<'static>> {
     match value {
         Value::Null => Some(Value::Null),
         Value::U64(n) => Some(Value::U64(n)),
@@ -141,7 +146,7 @@ impl<'p, 'o, 'g, T: Table> Streaming<'p, 'o, 'g, T> {
     pub(super) fn new(
         gate: &'p Gate<'g, T>,
         out: &'p mut Out<'o>,
-        pass: &'p mut Pass,
+        pass: &'p mut PassCounts,
         rendered: &'p mut RenderedRows,
     ) -> Streaming<'p, 'o, 'g, T> {
         Streaming { gate, out, pass, rendered, tag: Some(0), deferred: None }
@@ -158,12 +163,12 @@ impl<'p, 'o, 'g, T: Table> Streaming<'p, 'o, 'g, T> {
             let mut cells = mem::take(spare);
             fill(plan, row, gate.lookups, &mut cells);
             match self.deferred.is_some() {
-                true => self.defer(&cells, tag),
+                true => self.defer_row(&cells, tag),
                 false => self.write(&cells, tag),
             }
-            *spare = recycled(cells);
+            *spare = clear_cells(cells);
         } else if let Some(tag) = tag {
-            self.rendered.keep(tag, None);
+            self.rendered.store_pending(tag, None);
         }
         self.pass.next()
     }
@@ -171,31 +176,33 @@ impl<'p, 'o, 'g, T: Table> Streaming<'p, 'o, 'g, T> {
     /// Writes a row, and keeps its text if it was looked up.
     fn write(&mut self, cells: &[Value<'_>], tag: Option<u32>) {
         let column = self.rendered.hole_column();
-        let rendered = self.rendered.fresh().and_then(|fresh| self.out.render(cells, column, fresh));
+        let rendered = self.rendered.pending_buffer().and_then(|fresh| self.out.render(cells, column, fresh));
         // `pass` also has the answer.
         let _ = match rendered {
             Some(at) => {
                 let hole = column.and_then(|column| Some(Hole { column, at, value: *cells.get(column)? }));
-                self.out.put(self.pass, |sink| sink.write_rendered(self.rendered.fresh_text(), hole))
+                self.out.put(self.pass, |sink| sink.write_rendered(self.rendered.pending_text(), hole))
             }
             None => self.out.put(self.pass, |sink| sink.row(cells)),
         };
         if let Some((tag, at)) = tag.zip(rendered) {
-            self.rendered.keep(tag, Some(at));
+            self.rendered.store_pending(tag, Some(at));
         }
     }
 
     /// Keeps the text of a row whose rates are zero or unknown, and the cells of any other.
-    fn defer(&mut self, cells: &[Value<'_>], tag: Option<u32>) {
+    fn defer_row(&mut self, cells: &[Value<'_>], tag: Option<u32>) {
         let Some(deferred) = &mut self.deferred else { return };
         deferred.count += 1;
         let column = self.rendered.hole_column();
-        let missing = column.map(|column| cells.get(column).copied().and_then(unborrowed));
+        let missing = column.map(|column| cells.get(column).copied().and_then(to_static));
         let shown = cells.get(..deferred.shown).unwrap_or(cells);
-        let rendered = self.rendered.fresh().and_then(|fresh| self.out.render(shown, column, fresh));
+        let rendered = self.rendered.pending_buffer().and_then(|fresh| self.out.render(shown, column, fresh));
         match (tag.zip(rendered), missing) {
-            (Some((tag, at)), None) if self.rendered.keep(tag, Some(at)) => {}
-            (Some((tag, at)), Some(Some(value))) if self.rendered.keep(tag, Some(at)) => deferred.holes.push(value),
+            (Some((tag, at)), None) if self.rendered.store_pending(tag, Some(at)) => {}
+            (Some((tag, at)), Some(Some(value))) if self.rendered.store_pending(tag, Some(at)) => {
+                deferred.holes.push(value)
+            }
             _ => deferred.sorter.add(cells),
         }
     }
@@ -203,8 +210,8 @@ impl<'p, 'o, 'g, T: Table> Streaming<'p, 'o, 'g, T> {
     /// Handles a row as undecoded bytes: if they are the same as in the round before, writes its text again or defers
     /// that.
     #[inline]
-    fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<Reused> {
-        let kept = self.rendered.look(bytes)?;
+    fn reuse(&mut self, bytes: RowBytes<'_>) -> Option<CachedRow> {
+        let kept = self.rendered.find_unchanged(bytes)?;
         self.gate.count(self.pass);
         match (self.rendered.text(kept), &mut self.deferred) {
             (None, _) => self.pass.stats.filtered += 1,
@@ -215,11 +222,11 @@ impl<'p, 'o, 'g, T: Table> Streaming<'p, 'o, 'g, T> {
             (Some(_), Some(deferred)) => {
                 deferred.count += 1;
                 if self.rendered.hole_column().is_some() {
-                    deferred.holes.push(unborrowed(bytes.beside).unwrap_or(Value::Null));
+                    deferred.holes.push(to_static(bytes.beside).unwrap_or(Value::Null));
                 }
             }
         }
-        Some(Reused { next: self.pass.next(), tag: kept.tag() })
+        Some(CachedRow { next: self.pass.next(), tag: kept.tag() })
     }
 }
 
@@ -231,12 +238,12 @@ struct Shared<'a, 'p, 'o, 'g, T: Table> {
 
 impl<T: Table> RowCache for Shared<'_, '_, '_, '_, T> {
     fn exclude_field(&self, field: usize) -> bool {
-        let Some(column) = self.plan.column_but_for(field) else { return false };
+        let Some(column) = self.plan.only_column_of(field) else { return false };
         self.streaming.borrow_mut().rendered.set_hole_column(column);
         true
     }
 
-    fn reuse(&self, bytes: RowBytes<'_>) -> Option<Reused> {
+    fn reuse(&self, bytes: RowBytes<'_>) -> Option<CachedRow> {
         self.streaming.borrow_mut().reuse(bytes)
     }
 

@@ -1,13 +1,13 @@
 //! Writes the cells of rows to a sink: as the rows arrive, in their order, or in groups.
 
 use super::cached::Streaming;
-use super::cells::{fill, recycled};
-use super::gate::{Gate, Pass};
+use super::cells::{clear_cells, fill};
+use super::gate::{Gate, PassCounts};
 use super::output::Out;
-use super::{Answers, Ended, FeedPart, Receiver, Run, RunError};
+use super::{Answers, EndReason, FeedPart, Receiver, Run, RunError};
 use crate::group::{Grouper, folded_reason};
 use crate::order::{RowOrder, Sorter};
-use crate::plan::{Grouping, Plan, Work};
+use crate::plan::{Grouping, Plan, RowWork};
 use crate::rendered_rows::RenderedRows;
 use record::{Accounting, Round, Scan, Sink, SourceError, Table, Value};
 use std::mem;
@@ -48,9 +48,9 @@ impl<'w, T: Table> CellWriter<'w, T> {
     /// plan or the sink must be checked for each row.
     fn can_reuse(&self, answers: Answers) -> bool {
         let keeps_order = match &self.plan.work {
-            Work::Stream => true,
-            Work::Sort(order) => order.by_rate,
-            Work::Group(_) => false,
+            RowWork::Stream => true,
+            RowWork::Sort(order) => order.by_rate,
+            RowWork::Group(_) => false,
         };
         answers != Answers::Unknown && keeps_order && self.plan.limit.is_none() && self.out.can_reuse()
     }
@@ -60,7 +60,7 @@ impl<'w, T: Table> CellWriter<'w, T> {
         &mut self,
         scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
-        pass: &mut Pass,
+        pass: &mut PassCounts,
     ) -> Result<Accounting, SourceError> {
         let CellWriter { plan, out, spare, .. } = self;
         scan.run(&mut |row| {
@@ -72,7 +72,7 @@ impl<'w, T: Table> CellWriter<'w, T> {
                     fill(&plan.cells, row, gate.lookups, &mut cells);
                     // `pass` also has the sink's answer.
                     let _ = out.row(&cells, pass);
-                    *spare = recycled(cells);
+                    *spare = clear_cells(cells);
                 }
                 pass.check_limit();
             }
@@ -86,7 +86,7 @@ impl<'w, T: Table> CellWriter<'w, T> {
         order: &RowOrder,
         scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
-        pass: &mut Pass,
+        pass: &mut PassCounts,
     ) -> Result<Accounting, SourceError> {
         let CellWriter { plan, out, spare, sorted, .. } = self;
         let SortedRows { sorter, passed } = sorted.get_or_insert_with(|| {
@@ -98,11 +98,11 @@ impl<'w, T: Table> CellWriter<'w, T> {
             if gate.admits(row, pass) {
                 *passed += 1;
                 let cell = |place: usize| plan.cells.get(place).map_or(Value::Null, |get| get.cell(row, gate.lookups));
-                if !sorter.cuts(cell) {
+                if !sorter.is_surely_cut(cell) {
                     let mut cells = mem::take(spare);
                     fill(&plan.cells, row, gate.lookups, &mut cells);
                     sorter.add(&cells);
-                    *spare = recycled(cells);
+                    *spare = clear_cells(cells);
                 }
             }
             pass.next()
@@ -115,7 +115,7 @@ impl<'w, T: Table> CellWriter<'w, T> {
         how: &Grouping,
         scan: &mut dyn Scan<T>,
         gate: &Gate<'_, T>,
-        pass: &mut Pass,
+        pass: &mut PassCounts,
     ) -> Result<Accounting, SourceError> {
         let CellWriter { plan, spare, grouped, .. } = self;
         let GroupedRows { grouper, rows } = grouped.get_or_insert_with(|| {
@@ -128,20 +128,20 @@ impl<'w, T: Table> CellWriter<'w, T> {
                 let mut cells = mem::take(spare);
                 fill(&plan.cells, row, gate.lookups, &mut cells);
                 grouper.add(&cells);
-                *spare = recycled(cells);
+                *spare = clear_cells(cells);
             }
             pass.next()
         })
     }
 
     /// Writes the rows in their order.
-    fn write_sorted(&mut self, held: SortedRows, pass: &mut Pass) {
+    fn write_sorted(&mut self, held: SortedRows, pass: &mut PassCounts) {
         let SortedRows { sorter, passed } = held;
         let (plan, out) = (self.plan, &mut self.out);
         let shown = plan.columns.0.len();
         sorter.finish(|cells| out.row(cells.get(..shown).unwrap_or(cells), pass));
         let written = pass.stats.emitted + pass.stats.failed;
-        if pass.ended == Ended::Closed {
+        if pass.ended == EndReason::Closed {
             pass.stats.cut = passed - written;
             return;
         }
@@ -152,11 +152,11 @@ impl<'w, T: Table> CellWriter<'w, T> {
     }
 
     /// Writes the groups in their order.
-    fn write_groups(&mut self, how: &Grouping, held: GroupedRows, pass: &mut Pass, stats: &mut Accounting) {
+    fn write_groups(&mut self, how: &Grouping, held: GroupedRows, pass: &mut PassCounts, stats: &mut Accounting) {
         let GroupedRows { grouper, rows } = held;
-        if grouper.folded() > 0 {
+        if grouper.folded_rows() > 0 {
             (stats.incomplete, stats.only_namespaces_missing) = (true, false);
-            stats.add_reason(grouper.folded(), folded_reason());
+            stats.add_reason(grouper.folded_rows(), folded_reason());
         }
         let (plan, out) = (self.plan, &mut self.out);
         let width = plan.columns.0.len();
@@ -167,7 +167,7 @@ impl<'w, T: Table> CellWriter<'w, T> {
             sorter.add(cells);
         });
         sorter.finish(|cells| out.row(cells, pass));
-        if pass.ended != Ended::Closed {
+        if pass.ended != EndReason::Closed {
             let within_limit = groups.min(plan.limit.unwrap_or(u64::MAX));
             out.leave_out(within_limit.saturating_sub(pass.stats.emitted), pass);
         }
@@ -192,7 +192,7 @@ impl<T: Table> Receiver<T> for CellWriter<'_, T> {
         &mut self,
         part: &mut FeedPart<'_, T>,
         gate: &Gate<'_, T>,
-        pass: &mut Pass,
+        pass: &mut PassCounts,
     ) -> Result<Accounting, SourceError> {
         let plan = self.plan;
         if self.can_reuse(part.answers) {
@@ -201,14 +201,14 @@ impl<T: Table> Receiver<T> for CellWriter<'_, T> {
             }
             let streaming = Streaming::new(gate, &mut self.out, pass, self.rendered);
             return match &plan.work {
-                Work::Sort(order) => plan.sort_cached(order, part.scan, streaming),
+                RowWork::Sort(order) => plan.sort_cached(order, part.scan, streaming),
                 _ => plan.stream_cached(part.scan, streaming),
             };
         }
         match &plan.work {
-            Work::Stream => self.stream(part.scan, gate, pass),
-            Work::Sort(order) => self.sort(order, part.scan, gate, pass),
-            Work::Group(how) => self.group(how, part.scan, gate, pass),
+            RowWork::Stream => self.stream(part.scan, gate, pass),
+            RowWork::Sort(order) => self.sort(order, part.scan, gate, pass),
+            RowWork::Group(how) => self.group(how, part.scan, gate, pass),
         }
     }
 
@@ -223,11 +223,11 @@ impl<T: Table> Receiver<T> for CellWriter<'_, T> {
         self.out.fault.is_none()
     }
 
-    fn end(&mut self, mut pass: Pass, mut stats: Accounting) -> Result<Run, RunError> {
+    fn end(&mut self, mut pass: PassCounts, mut stats: Accounting) -> Result<Run, RunError> {
         if let Some(held) = self.sorted.take() {
             self.write_sorted(held, &mut pass);
         }
-        if let (Work::Group(how), Some(held)) = (&self.plan.work, self.grouped.take()) {
+        if let (RowWork::Group(how), Some(held)) = (&self.plan.work, self.grouped.take()) {
             self.write_groups(how, held, &mut pass, &mut stats);
         }
         self.out.end(pass, stats)

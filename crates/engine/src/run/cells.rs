@@ -22,7 +22,7 @@ pub(super) fn fill<'r, T: Table>(plan: &[Get<T>], row: &'r T::Row<'_>, lookups: 
 /// `streaming_allocates_nothing` fails. Measured: below 1 ns; an array on the stack for narrow rows and a vector for
 /// wide ones cost more.
 #[inline]
-pub(super) fn recycled(cells: Vec<Value<'_>>) -> Vec<Value<'static>> {
+pub(super) fn clear_cells(cells: Vec<Value<'_>>) -> Vec<Value<'static>> {
     cells.into_iter().map(|_| Value::Null).collect()
 }
 
@@ -53,13 +53,13 @@ impl<'c, 'r, 'b, T: Table> CellsOnDemand<'c, 'r, 'b, T> {
     #[inline]
     pub(super) fn recycle(self) {
         if !self.cells.is_empty() {
-            *self.spare = recycled(self.cells);
+            *self.spare = clear_cells(self.cells);
         }
     }
 }
 
 impl<T: Table> RowCells for CellsOnDemand<'_, '_, '_, T> {
-    fn all(&mut self) -> &[Value<'_>] {
+    fn all_cells(&mut self) -> &[Value<'_>] {
         if self.cells.is_empty() {
             self.cells = mem::take(self.spare);
             fill(self.plan, self.row, self.lookups, &mut self.cells);

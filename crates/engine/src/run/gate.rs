@@ -1,12 +1,12 @@
 //! The gate that every row of a run passes: the rest of the filter, the stop request, and the row counts.
 
-use super::Ended;
+use super::EndReason;
 use crate::predicate::ResidualFilter;
 use record::{Accounting, Lookups, Next, Table};
 
 /// Rows between two polls of `stop`. A poll is a call and an atomic load; rows arrive at up to 10 million per second,
 /// so even this many take only a few microseconds.
-const ROWS_BETWEEN_LOOKS: u64 = 64;
+const ROWS_BETWEEN_POLLS: u64 = 64;
 
 /// Decides for each row of the source whether it goes on.
 pub(super) struct Gate<'g, T: Table> {
@@ -20,7 +20,7 @@ pub(super) struct Gate<'g, T: Table> {
 
 impl<T: Table> Gate<'_, T> {
     /// True if the row passes; counts it either way.
-    pub(super) fn admits(&self, row: &T::Row<'_>, pass: &mut Pass) -> bool {
+    pub(super) fn admits(&self, row: &T::Row<'_>, pass: &mut PassCounts) -> bool {
         self.count(pass);
         let passes = self.residual.matches(row, self.lookups);
         pass.stats.filtered += u64::from(!passes);
@@ -34,16 +34,16 @@ impl<T: Table> Gate<'_, T> {
 
     /// Counts a row, and polls now and then whether the run must end.
     #[inline]
-    pub(super) fn count(&self, pass: &mut Pass) {
-        if pass.handed % ROWS_BETWEEN_LOOKS == 0 && (self.stop)() {
-            pass.ended = Ended::Stopped;
+    pub(super) fn count(&self, pass: &mut PassCounts) {
+        if pass.handed % ROWS_BETWEEN_POLLS == 0 && (self.stop)() {
+            pass.ended = EndReason::Stopped;
         }
         pass.handed += 1;
     }
 }
 
 /// The row counts of a run so far.
-pub(super) struct Pass {
+pub(super) struct PassCounts {
     /// Only what the engine counts: `emitted`, `filtered`, `grouped`, `cut`, `failed`.
     pub(super) stats: Accounting,
     /// Rows that the source passed on.
@@ -51,15 +51,15 @@ pub(super) struct Pass {
     /// Number of rows after which a run without an order ends.
     limit: u64,
     /// The reason for the end of the run; [`Ended::Whole`] as long as it goes on.
-    pub(super) ended: Ended,
+    pub(super) ended: EndReason,
 }
 
-impl Pass {
+impl PassCounts {
     /// The counts of a run that writes at most `limit` rows. With a limit of 0 it has already ended, before any row is
     /// read.
-    pub(super) fn new(limit: Option<u64>) -> Pass {
-        let ended = if limit == Some(0) { Ended::Limit } else { Ended::Whole };
-        Pass { stats: Accounting::default(), handed: 0, limit: limit.unwrap_or(u64::MAX), ended }
+    pub(super) fn new(limit: Option<u64>) -> PassCounts {
+        let ended = if limit == Some(0) { EndReason::Limit } else { EndReason::Whole };
+        PassCounts { stats: Accounting::default(), handed: 0, limit: limit.unwrap_or(u64::MAX), ended }
     }
 
     /// True if the run has a limit.
@@ -77,13 +77,13 @@ impl Pass {
     /// any rows will do, and the source need not go on.
     #[inline]
     pub(super) fn check_limit(&mut self) {
-        if self.stats.emitted >= self.limit && self.ended == Ended::Whole {
-            self.ended = Ended::Limit;
+        if self.stats.emitted >= self.limit && self.ended == EndReason::Whole {
+            self.ended = EndReason::Limit;
         }
     }
 
     /// Adds the engine's counts to the source's own, and compares them.
-    pub(super) fn settle(&self, stats: &mut Accounting) {
+    pub(super) fn merge_counts(&self, stats: &mut Accounting) {
         stats.emitted = self.stats.emitted;
         stats.filtered += self.stats.filtered;
         stats.grouped += self.stats.grouped;
@@ -94,6 +94,6 @@ impl Pass {
 
     /// Returns the answer to the source after a row.
     pub(super) fn next(&self) -> Next {
-        if self.ended == Ended::Whole { Next::More } else { Next::Stop }
+        if self.ended == EndReason::Whole { Next::More } else { Next::Stop }
     }
 }

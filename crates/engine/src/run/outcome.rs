@@ -1,6 +1,6 @@
 //! The outcome of a run: a complete end, an early one, or an error.
 
-use crate::answers::Unanswered;
+use crate::answers::UnansweredField;
 use record::{Accounting, SinkError, SourceError};
 use std::fmt;
 
@@ -10,12 +10,12 @@ pub struct Run {
     /// The row counts.
     pub stats: Accounting,
     /// The reason for the end.
-    pub ended: Ended,
+    pub ended: EndReason,
 }
 
 /// The reason why a run ended.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum Ended {
+pub enum EndReason {
     /// The source had no more rows.
     Whole,
     /// `--limit` was reached while streaming.
@@ -33,7 +33,7 @@ pub enum RunError {
     /// The source could not be read at all; the sink has not been called.
     Source(SourceError),
     /// The forced backend lacks a requested field; nothing was read.
-    Unanswered(Unanswered),
+    Unanswered(UnansweredField),
     /// The output could not be written.
     Sink(SinkError),
 }

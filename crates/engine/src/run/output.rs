@@ -1,7 +1,7 @@
 //! The output of a run: its sink, and the sink's first error.
 
-use super::gate::Pass;
-use super::{Ended, Run, RunError};
+use super::gate::PassCounts;
+use super::{EndReason, Run, RunError};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 
 /// The sink of a run. Calls `begin` before the first row, counts rows that were written, and keeps the first error.
@@ -45,19 +45,19 @@ impl<'s> Out<'s> {
 
     /// True if the next row is only counted, with [`Out::leave_out`].
     #[inline]
-    pub(super) fn is_full(&self, pass: &Pass) -> bool {
+    pub(super) fn is_full(&self, pass: &PassCounts) -> bool {
         pass.stats.emitted >= self.rows_wanted
     }
 
     /// Counts rows after those that the sink wants.
     #[inline]
-    pub(super) fn leave_out(&mut self, rows: u64, pass: &mut Pass) {
+    pub(super) fn leave_out(&mut self, rows: u64, pass: &mut PassCounts) {
         pass.stats.emitted += rows;
         self.left_out += rows;
     }
 
     /// Writes a row and counts it. After `Stop` nothing more may be written.
-    pub(super) fn row(&mut self, cells: &[Value<'_>], pass: &mut Pass) -> Next {
+    pub(super) fn row(&mut self, cells: &[Value<'_>], pass: &mut PassCounts) -> Next {
         self.put(pass, |sink| sink.row(cells))
     }
 
@@ -65,7 +65,7 @@ impl<'s> Out<'s> {
     #[inline]
     pub(super) fn put(
         &mut self,
-        pass: &mut Pass,
+        pass: &mut PassCounts,
         write: impl FnOnce(&mut dyn Sink) -> Result<Next, SinkError>,
     ) -> Next {
         let begun = if self.begun { Ok(()) } else { self.begin() };
@@ -73,7 +73,7 @@ impl<'s> Out<'s> {
             Ok(next) => {
                 pass.stats.emitted += 1;
                 if next == Next::Stop {
-                    pass.ended = Ended::Closed;
+                    pass.ended = EndReason::Closed;
                 }
                 next
             }
@@ -83,7 +83,7 @@ impl<'s> Out<'s> {
                     SinkError::Closed => pass.stats.cut += 1,
                     SinkError::Io(_) => pass.stats.failed += 1,
                 }
-                pass.ended = Ended::Closed;
+                pass.ended = EndReason::Closed;
                 self.fault = Some(fault);
                 Next::Stop
             }
@@ -113,13 +113,13 @@ impl<'s> Out<'s> {
     }
 
     /// Ends the round: closes its row counts and the sink's work. A round without rows begins first.
-    pub(super) fn end(&mut self, pass: Pass, mut stats: Accounting) -> Result<Run, RunError> {
-        pass.settle(&mut stats);
+    pub(super) fn end(&mut self, pass: PassCounts, mut stats: Accounting) -> Result<Run, RunError> {
+        pass.merge_counts(&mut stats);
         if self.fault.is_none() {
             self.fault = self.end_sink(&stats).err();
         }
         match self.fault.take() {
-            Some(SinkError::Closed) => Ok(Run { stats, ended: Ended::Closed }),
+            Some(SinkError::Closed) => Ok(Run { stats, ended: EndReason::Closed }),
             Some(error) => Err(RunError::Sink(error)),
             None => Ok(Run { stats, ended: pass.ended }),
         }

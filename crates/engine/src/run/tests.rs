@@ -1,44 +1,44 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
-use super::cells::recycled;
+use super::cells::clear_cells;
 use super::*;
-use crate::plan::{Fold, PlanRequest, Sort};
+use crate::plan::{Fold, PlanRequest, SortKey};
 use crate::testing::*;
 use record::rows::{CapturedPacket, CapturedPackets, Conntrack, Nat, Sockets};
-use record::{Columns, Demand, Each, Lookups, Next, Push, Scan, SinkError, Source, State, Value, full_scan};
+use record::{Columns, Demand, Each, Lookups, Next, PushOutcome, Scan, SinkError, Source, State, Value, full_scan};
 
-fn run(plan: &Plan<Sockets>, source: &mut Canned, sink: &mut Seen) -> Run {
-    let run = run_once(plan, source, &Lookups::none(), sink).unwrap();
+fn run(plan: &Plan<Sockets>, source: &mut CannedSource, sink: &mut TextSink) -> Run {
+    let run = run_once(plan, source, &Lookups::empty(), sink).unwrap();
     assert!(run.stats.balances(), "{:?}", run.stats);
     run
 }
 
-fn four() -> Canned {
+fn four() -> CannedSource {
     let rows = vec![
         socket(State::LISTEN, 22, "", 0),
         socket(State::ESTABLISHED, 22, "10.0.0.2", 5000),
         socket(State::ESTABLISHED, 80, "10.0.0.1", 6000),
         socket(State::TIME_WAIT, 80, "192.0.2.9", 7000),
     ];
-    Canned { rows, ..Canned::default() }
+    CannedSource { rows, ..CannedSource::default() }
 }
 
 #[test]
 fn rows_stream_through_the_filter() {
     let plan = plan(request(&["state", "local_port", "peer_addr"], "state = established and peer in 10.0.0.0/8"));
-    let (mut source, mut sink) = (four(), Seen::default());
+    let (mut source, mut sink) = (four(), TextSink::default());
     let run = run(&plan, &mut source, &mut sink);
     assert_eq!(sink.header, ["state", "local_port", "peer_addr"]);
     assert_eq!(sink.rows, ["established 22 10.0.0.2", "established 80 10.0.0.1"]);
     assert_eq!((run.stats.seen, run.stats.emitted, run.stats.filtered), (4, 2, 2));
-    assert_eq!(run.ended, Ended::Whole);
+    assert_eq!(run.ended, EndReason::Whole);
     assert_eq!(sink.totals, Some(run.stats));
 }
 
 #[test]
 fn what_the_source_filters_exactly_is_not_tested_again() {
     let plan = plan(request(&["local_port"], "state = listen and local_port = 80"));
-    let pushed = vec![Push::Exact, Push::Narrowed];
-    let (mut source, mut sink) = (Canned { pushed, ..four() }, Seen::default());
+    let pushed = vec![PushOutcome::Exact, PushOutcome::Narrowed];
+    let (mut source, mut sink) = (CannedSource { pushed, ..four() }, TextSink::default());
     run(&plan, &mut source, &mut sink);
     assert_eq!(sink.rows, ["80", "80"]);
 }
@@ -46,16 +46,16 @@ fn what_the_source_filters_exactly_is_not_tested_again() {
 #[test]
 fn a_limit_without_order_stops_the_source() {
     let plan = plan(PlanRequest { limit: Some(2), ..request(&["local_port"], "local_port > 0") });
-    let (mut source, mut sink) = (four(), Seen::default());
+    let (mut source, mut sink) = (four(), TextSink::default());
     let run = run(&plan, &mut source, &mut sink);
-    assert_eq!((source.handed.get(), sink.rows.len(), run.ended), (2, 2, Ended::Limit));
+    assert_eq!((source.handed.get(), sink.rows.len(), run.ended), (2, 2, EndReason::Limit));
 }
 
 #[test]
-fn nobody_reads_for_a_limit_of_nothing() {
-    for sort in [vec![], Sort::parse_list("state")] {
+fn a_limit_of_zero_reads_nothing() {
+    for sort in [vec![], SortKey::parse_list("state")] {
         let plan = plan(PlanRequest { limit: Some(0), sort, ..request(&["state"], "") });
-        let (mut source, mut sink) = (four(), Seen::default());
+        let (mut source, mut sink) = (four(), TextSink::default());
         run(&plan, &mut source, &mut sink);
         assert_eq!((source.handed.get(), sink.rows.len(), sink.header.len()), (0, 0, 1));
     }
@@ -64,7 +64,7 @@ fn nobody_reads_for_a_limit_of_nothing() {
 #[test]
 fn an_empty_result_has_its_header_and_end() {
     let plan = plan(request(&["state"], "local_port = 1"));
-    let (mut source, mut sink) = (four(), Seen::default());
+    let (mut source, mut sink) = (four(), TextSink::default());
     run(&plan, &mut source, &mut sink);
     assert_eq!((sink.header.len(), sink.rounds.len()), (1, 1));
     assert_eq!(sink.totals.unwrap().filtered, 4);
@@ -72,9 +72,9 @@ fn an_empty_result_has_its_header_and_end() {
 
 #[test]
 fn order_with_hidden_keys_ties_and_limit() {
-    let sort = Sort::parse_list("local_port:desc");
+    let sort = SortKey::parse_list("local_port:desc");
     let plan = plan(PlanRequest { sort, limit: Some(3), ..request(&["peer_addr", "state"], "") });
-    let (mut source, mut sink) = (four(), Seen::default());
+    let (mut source, mut sink) = (four(), TextSink::default());
     let run = run(&plan, &mut source, &mut sink);
     assert_eq!(sink.rows, ["10.0.0.1 established", "192.0.2.9 time_wait", "10.0.0.2 established"]);
     assert_eq!((run.stats.seen, run.stats.emitted, run.stats.cut), (4, 3, 1));
@@ -86,7 +86,7 @@ fn groups_with_folds() {
     let plan = plan(PlanRequest { by: vec!["state".into()], folds, ..request(&[], "local_port != 1") });
     let mut source = four();
     source.rows.iter_mut().zip([5, 1, 2, 9]).for_each(|(row, n)| row.rqueue = n);
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     let run = run(&plan, &mut source, &mut sink);
     assert_eq!(sink.header, ["state", "count", "sum_recv_q", "max_local_port", "avg_recv_q"]);
     // A listener's queue counts connections, so its bytes are null and so is their sum.
@@ -106,8 +106,8 @@ fn groups_of_a_flood<T: Table>(by: &str, row: impl Fn(u64, &mut Each<'_, T>) -> 
         }
     }
     let plan = Plan::<T>::new(PlanRequest { by: vec![by.into()], ..PlanRequest::default() }).unwrap();
-    let mut sink = Seen::default();
-    let run = run_once(&plan, &Flood(row), &Lookups::none(), &mut sink).unwrap();
+    let mut sink = TextSink::default();
+    let run = run_once(&plan, &Flood(row), &Lookups::empty(), &mut sink).unwrap();
     assert!(run.stats.balances() && run.stats.grouped == 200_000, "{:?}", run.stats);
     (sink.rows, run)
 }
@@ -138,9 +138,9 @@ fn groups_of_tables_are_exact() {
 #[test]
 fn groups_in_another_order_with_limit() {
     let by = vec!["peer_port".into()];
-    let sort = Sort::parse_list("peer_port");
+    let sort = SortKey::parse_list("peer_port");
     let plan = plan(PlanRequest { by, sort, limit: Some(2), ..request(&[], "") });
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     let run = run(&plan, &mut four(), &mut sink);
     assert_eq!(sink.rows, ["5000 1", "6000 1"]);
     assert_eq!((run.stats.grouped, run.stats.cut), (4, 0));
@@ -149,22 +149,22 @@ fn groups_in_another_order_with_limit() {
 #[test]
 fn folds_without_keys_make_one_row_even_of_nothing() {
     let plan = plan(PlanRequest { folds: vec![(Fold::Sum, "recv_q".into())], ..request(&[], "local_port = 1") });
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     run(&plan, &mut four(), &mut sink);
     assert_eq!(sink.rows, ["0 -"]);
 }
 
 #[test]
 fn the_first_owner_is_shown_any_is_matched() {
-    let table = Known { owners: vec![(22, vec![owner(7, "sshd"), owner(8, "nginx")])], ..Known::default() };
+    let table = FakeOwners { owners: vec![(22, vec![owner(7, "sshd"), owner(8, "nginx")])], ..FakeOwners::default() };
     let plan = plan(request(&["local_port", "process"], "process = nginx"));
     assert!(plan.needs_lookup(record::LookupId::Owners) && !plan.needs_lookup(record::LookupId::Users));
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     run_once(&plan, &four(), &table.lookups(), &mut sink).unwrap();
     assert_eq!(sink.rows, ["22 sshd +1", "22 sshd +1"]);
 
     let by_process = super::super::testing::plan(PlanRequest { by: vec!["process".into()], ..request(&[], "") });
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     run_once(&by_process, &four(), &table.lookups(), &mut sink).unwrap();
     assert_eq!(sink.rows, ["sshd 2", "- 2"]);
 }
@@ -173,10 +173,10 @@ fn the_first_owner_is_shown_any_is_matched() {
 fn a_reader_that_leaves_ends_the_run_in_order() {
     for sort in ["", "local_port"] {
         for fault in [None, Some((|| SinkError::Closed) as fn() -> SinkError)] {
-            let plan = plan(PlanRequest { sort: Sort::parse_list(sort), ..request(&["state"], "") });
-            let mut sink = Seen { stop_at: Some(2), fault, ..Seen::default() };
+            let plan = plan(PlanRequest { sort: SortKey::parse_list(sort), ..request(&["state"], "") });
+            let mut sink = TextSink { stop_at: Some(2), fault, ..TextSink::default() };
             let run = run(&plan, &mut four(), &mut sink);
-            assert_eq!(run.ended, Ended::Closed, "{sort} {fault:?}");
+            assert_eq!(run.ended, EndReason::Closed, "{sort} {fault:?}");
             let written = if fault.is_some() { 1 } else { 2 };
             assert_eq!(run.stats.emitted, written);
         }
@@ -186,9 +186,10 @@ fn a_reader_that_leaves_ends_the_run_in_order() {
 #[test]
 fn a_full_disk_is_an_error() {
     for sort in ["", "local_port"] {
-        let plan = plan(PlanRequest { sort: Sort::parse_list(sort), ..request(&["state"], "") });
-        let mut sink = Seen { stop_at: Some(1), fault: Some(|| SinkError::Io("no space".into())), ..Seen::default() };
-        let error = run_once(&plan, &four(), &Lookups::none(), &mut sink).unwrap_err();
+        let plan = plan(PlanRequest { sort: SortKey::parse_list(sort), ..request(&["state"], "") });
+        let mut sink =
+            TextSink { stop_at: Some(1), fault: Some(|| SinkError::Io("no space".into())), ..TextSink::default() };
+        let error = run_once(&plan, &four(), &Lookups::empty(), &mut sink).unwrap_err();
         assert_eq!(error.to_string(), "cannot write the output: no space");
         assert_eq!(sink.totals, None);
     }
@@ -197,10 +198,10 @@ fn a_full_disk_is_an_error() {
 #[test]
 fn a_source_that_fails_leaves_no_header() {
     for sort in ["", "local_port"] {
-        let plan = plan(PlanRequest { sort: Sort::parse_list(sort), ..request(&["state"], "") });
-        let mut sink = Seen::default();
-        let source = Canned { fails: true, ..four() };
-        let error = run_once(&plan, &source, &Lookups::none(), &mut sink).unwrap_err();
+        let plan = plan(PlanRequest { sort: SortKey::parse_list(sort), ..request(&["state"], "") });
+        let mut sink = TextSink::default();
+        let source = CannedSource { fails: true, ..four() };
+        let error = run_once(&plan, &source, &Lookups::empty(), &mut sink).unwrap_err();
         assert_eq!(error.to_string(), "cannot read canned rows: the can is shut");
         assert!(sink.rounds.is_empty());
     }
@@ -213,10 +214,11 @@ fn stop_ends_in_order_with_what_was_read() {
         looks.set(looks.get() + 1);
         looks.get() > 1
     };
-    let plan = plan(PlanRequest { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") });
-    let (source, mut sink) = (Canned { rows: many(1_000), ..Canned::default() }, Seen::default());
-    let run = plan.run(&mut OneRound::new(&source, &Lookups::none(), &stop), &mut sink).unwrap();
-    assert_eq!((run.ended, run.stats.seen, sink.rows.len()), (Ended::Stopped, 65, 65));
+    let plan = plan(PlanRequest { sort: SortKey::parse_list("local_port"), ..request(&["local_port"], "") });
+    let (source, mut sink) =
+        (CannedSource { rows: make_sockets(1_000), ..CannedSource::default() }, TextSink::default());
+    let run = plan.run(&mut OneRound::new(&source, &Lookups::empty(), &stop), &mut sink).unwrap();
+    assert_eq!((run.ended, run.stats.seen, sink.rows.len()), (EndReason::Stopped, 65, 65));
     assert!(run.stats.balances());
 }
 
@@ -225,29 +227,29 @@ fn the_sources_own_losses_stay_in_the_stats() {
     let mut extra =
         Accounting { seen: 3, duplicates: 2, failed: 1, lost: 5, incomplete: true, ..Accounting::default() };
     extra.add_reason(5, "the table changed");
-    extra.used("canned");
-    let mut sink = Seen::default();
-    let run = run(&plan(request(&["state"], "")), &mut Canned { extra, ..four() }, &mut sink);
+    extra.add_backend("canned");
+    let mut sink = TextSink::default();
+    let run = run(&plan(request(&["state"], "")), &mut CannedSource { extra, ..four() }, &mut sink);
     assert_eq!((run.stats.seen, run.stats.emitted, run.stats.lost), (7, 4, 5));
     assert!(run.stats.is_partial() && run.stats.via == ["canned"] && run.stats.why.len() == 1);
 }
 
 /// A row that is lost between being counted and being output is reported, for every kind of work on rows.
 #[test]
-fn a_row_that_gets_lost_is_said() {
+fn a_lost_row_is_reported() {
     let by = PlanRequest { by: vec!["state".into()], ..request(&[], "") };
-    let sorted = PlanRequest { sort: Sort::parse_list("local_port"), ..request(&["local_port"], "") };
+    let sorted = PlanRequest { sort: SortKey::parse_list("local_port"), ..request(&["local_port"], "") };
     for request in [request(&["local_port"], ""), request(&["local_port"], "local_port = 80"), by, sorted] {
-        let (source, mut sink) = (Canned { loses: Some(2), ..four() }, Seen::default());
-        let run = run_once(&plan(request), &source, &Lookups::none(), &mut sink).unwrap();
+        let (source, mut sink) = (CannedSource { loses: Some(2), ..four() }, TextSink::default());
+        let run = run_once(&plan(request), &source, &Lookups::empty(), &mut sink).unwrap();
         assert!(!run.stats.balances() && run.stats.is_partial() && run.stats.seen == 4, "{:?}", run.stats);
         let why = run.stats.why.last().unwrap();
         assert_eq!((why.count, why.text.contains("were read but not written: this is a bug in netwren")), (1, true));
         assert_eq!(sink.totals, Some(run.stats));
     }
     let extra = Accounting { grouped: 3, ..Accounting::default() };
-    let (source, mut sink) = (Canned { extra, ..four() }, Seen::default());
-    let run = run_once(&plan(request(&["state"], "")), &source, &Lookups::none(), &mut sink).unwrap();
+    let (source, mut sink) = (CannedSource { extra, ..four() }, TextSink::default());
+    let run = run_once(&plan(request(&["state"], "")), &source, &Lookups::empty(), &mut sink).unwrap();
     assert!(run.stats.is_partial() && run.stats.why[0].text.contains("were not counted"), "{:?}", run.stats);
 }
 
@@ -255,7 +257,7 @@ fn a_row_that_gets_lost_is_said() {
 fn rounds_reach_the_sink() {
     let plan = plan(PlanRequest { repeated: true, ..request(&["state"], "") });
     assert!(plan.demand().repeated);
-    let mut sink = Seen::default();
+    let mut sink = TextSink::default();
     let source = four();
     let mut rounds = CannedRounds { source: &source, answers: Answers::Unknown, rounds: 0..2 };
     let run = plan.run(&mut rounds, &mut sink).unwrap();
@@ -266,9 +268,9 @@ fn rounds_reach_the_sink() {
 
 /// A screen has room for two rows: it gets the number of the others, with and without an order.
 #[test]
-fn rows_behind_the_end_of_a_screen_are_counted() {
+fn rows_beyond_the_end_of_a_screen_are_counted() {
     let by = |limit| PlanRequest { by: vec!["peer_port".into()], limit, ..request(&[], "") };
-    let sorted = |limit| PlanRequest { sort: Sort::parse_list("peer_port"), limit, ..request(&["peer_port"], "") };
+    let sorted = |limit| PlanRequest { sort: SortKey::parse_list("peer_port"), limit, ..request(&["peer_port"], "") };
     let listed = |limit| PlanRequest { limit, ..request(&["peer_port"], "") };
     for (request, rows, left_out) in [
         (listed(None), ["-", "5000"], 2),
@@ -278,14 +280,14 @@ fn rows_behind_the_end_of_a_screen_are_counted() {
         (by(None), ["5000 1", "6000 1"], 2),
         (by(Some(2)), ["5000 1", "6000 1"], 0),
     ] {
-        let mut sink = Seen { wants: Some(2), ..Seen::default() };
+        let mut sink = TextSink { wants: Some(2), ..TextSink::default() };
         let run = run(&plan(request), &mut four(), &mut sink);
         assert_eq!((sink.rows.as_slice(), sink.left_out), (&rows.map(String::from)[..], left_out));
         if run.stats.grouped == 0 {
             assert_eq!(run.stats.emitted, 2 + left_out, "{:?}", run.stats);
         }
     }
-    let mut sink = Seen { wants: Some(0), ..Seen::default() };
+    let mut sink = TextSink { wants: Some(0), ..TextSink::default() };
     run(&plan(listed(None)), &mut four(), &mut sink);
     assert_eq!((sink.rows.len(), sink.left_out), (0, 4));
 }
@@ -311,9 +313,9 @@ impl Sink for Bare {
 
 /// Counts the allocations of a run over `n` rows.
 fn allocations(request: &PlanRequest, n: usize) -> u64 {
-    let mut source = Canned { rows: many(2_000), ..Canned::default() };
+    let mut source = CannedSource { rows: make_sockets(2_000), ..CannedSource::default() };
     source.rows.truncate(n);
-    let table = Known { owners: vec![(22, vec![owner(7, "sshd")])], ..Known::default() };
+    let table = FakeOwners { owners: vec![(22, vec![owner(7, "sshd")])], ..FakeOwners::default() };
     let plan = plan(request.clone());
     let mut sink = Bare::default();
     let before = sys::allocator::allocations();
@@ -349,7 +351,7 @@ fn the_vector_of_cells_is_recycled() {
     let place = cells.as_ptr();
     for _ in 0..3 {
         cells[3] = Value::U64(1);
-        cells = recycled(cells);
+        cells = clear_cells(cells);
         assert_eq!(cells, [Value::Null; 9]);
         assert!(cells.as_ptr() == place && cells.capacity() == 9);
     }
@@ -359,8 +361,8 @@ fn the_vector_of_cells_is_recycled() {
 #[test]
 fn issue_11_a_run_prepares_one_scan() {
     let plan = plan(request(&["state"], "local_port = 22"));
-    let (source, mut sink) = (four(), Seen::default());
-    run_once(&plan, &source, &Lookups::none(), &mut sink).unwrap();
+    let (source, mut sink) = (four(), TextSink::default());
+    run_once(&plan, &source, &Lookups::empty(), &mut sink).unwrap();
     let mut rounds = CannedRounds { source: &source, answers: Answers::Same, rounds: 0..2 };
     plan.run(&mut rounds, &mut sink).unwrap();
     assert_eq!(source.prepared.get(), 3);

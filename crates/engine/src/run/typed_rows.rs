@@ -4,8 +4,8 @@
 //! row counts, like every other run. The caller gets rows and reports what it did with each.
 
 use super::cells::{CellsOnDemand, fill};
-use super::gate::{Gate, Pass};
-use super::{Ended, FeedPart, Receiver, Run, RunError};
+use super::gate::{Gate, PassCounts};
+use super::{EndReason, FeedPart, Receiver, Run, RunError};
 use crate::plan::Plan;
 use record::{Accounting, Each, Lookups, Next, Round, RowCells, SourceError, Table, Value};
 
@@ -111,7 +111,7 @@ impl<T: Table, S: RowSink<T> + ?Sized> Receiver<T> for TypedWriter<'_, T, S> {
         &mut self,
         part: &mut FeedPart<'_, T>,
         gate: &Gate<'_, T>,
-        pass: &mut Pass,
+        pass: &mut PassCounts,
     ) -> Result<Accounting, SourceError> {
         let TypedWriter { plan, rows, spare } = self;
         let (scan, lookups, mut counts) = (&mut *part.scan, part.lookups, Ok(Accounting::default()));
@@ -123,7 +123,7 @@ impl<T: Table, S: RowSink<T> + ?Sized> Receiver<T> for TypedWriter<'_, T, S> {
                 counts = scan.run(&mut |row| {
                     if gate.admits(row, pass) {
                         let mut cells = CellsOnDemand::new(&plan.cells, row, lookups, spare);
-                        pass.dispose(rows.row(row, &mut cells, lookups));
+                        pass.count_row(rows.row(row, &mut cells, lookups));
                         cells.recycle();
                     }
                     pass.next()
@@ -142,16 +142,16 @@ impl<T: Table, S: RowSink<T> + ?Sized> Receiver<T> for TypedWriter<'_, T, S> {
         true
     }
 
-    fn end(&mut self, pass: Pass, mut stats: Accounting) -> Result<Run, RunError> {
-        pass.settle(&mut stats);
+    fn end(&mut self, pass: PassCounts, mut stats: Accounting) -> Result<Run, RunError> {
+        pass.merge_counts(&mut stats);
         Ok(Run { stats, ended: pass.ended })
     }
 }
 
-impl Pass {
+impl PassCounts {
     /// Counts a row that passed the filter.
     #[inline]
-    pub(super) fn dispose(&mut self, disposition: Disposition) {
+    pub(super) fn count_row(&mut self, disposition: Disposition) {
         match disposition {
             Disposition::Emitted => {
                 self.stats.emitted += 1;
@@ -160,7 +160,7 @@ impl Pass {
             Disposition::Filtered => self.stats.filtered += 1,
             Disposition::Closed => {
                 self.stats.cut += 1;
-                self.ended = Ended::Closed;
+                self.ended = EndReason::Closed;
             }
         }
     }
@@ -172,13 +172,13 @@ mod tests {
     use super::*;
     use crate::plan::PlanRequest;
     use crate::run::OneRound;
-    use crate::testing::{Canned, many, plan, request};
+    use crate::testing::{CannedSource, make_sockets, plan, request};
     use record::rows::Socket;
 
     /// Returns the ports of the rows that were passed on, and the run.
-    fn rows(source: &Canned, asked: PlanRequest, each: impl Fn(u16) -> Disposition) -> (Vec<u16>, Run) {
+    fn rows(source: &CannedSource, asked: PlanRequest, each: impl Fn(u16) -> Disposition) -> (Vec<u16>, Run) {
         let mut ports = Vec::new();
-        let lookups = Lookups::none();
+        let lookups = Lookups::empty();
         let mut to = EachRow(|row: &Socket<'_>| {
             ports.push(row.local.port);
             each(row.local.port)
@@ -187,14 +187,14 @@ mod tests {
         (ports, run.unwrap())
     }
 
-    fn three() -> Canned {
-        Canned { rows: many(3), ..Canned::default() }
+    fn three() -> CannedSource {
+        CannedSource { rows: make_sockets(3), ..CannedSource::default() }
     }
 
     #[test]
     fn typed_rows_are_filtered_counted_and_limited() {
         let (all, run) = rows(&three(), request(&[], ""), |_| Disposition::Emitted);
-        assert_eq!((all.len(), run.stats.emitted, run.ended), (3, 3, Ended::Whole));
+        assert_eq!((all.len(), run.stats.emitted, run.ended), (3, 3, EndReason::Whole));
         let first = all[0];
         let filter = format!("local_port != {first}");
         let (left, run) = rows(&three(), request(&[], &filter), |_| Disposition::Filtered);
@@ -202,15 +202,15 @@ mod tests {
         assert_eq!((left.len(), run.stats.emitted, run.stats.filtered), (3 - same, 0, 3));
         let limited = PlanRequest { limit: Some(2), ..request(&[], "") };
         let (left, run) = rows(&three(), limited, |_| Disposition::Emitted);
-        assert_eq!((left.len(), run.stats.emitted, run.ended), (2, 2, Ended::Limit));
+        assert_eq!((left.len(), run.stats.emitted, run.ended), (2, 2, EndReason::Limit));
         let (left, run) = rows(&three(), request(&[], ""), |_| Next::Stop.into());
-        assert_eq!((left.len(), run.stats.cut, run.ended), (1, 1, Ended::Closed));
+        assert_eq!((left.len(), run.stats.cut, run.ended), (1, 1, EndReason::Closed));
         assert!(run.stats.balances());
     }
 
     #[test]
-    fn issue_10_a_row_that_gets_lost_before_a_face_is_said() {
-        let losing = Canned { loses: Some(2), ..three() };
+    fn issue_10_a_row_lost_before_a_face_is_reported() {
+        let losing = CannedSource { loses: Some(2), ..three() };
         let (left, run) = rows(&losing, request(&[], ""), |_| Disposition::Emitted);
         assert!(left.len() == 2 && run.stats.is_partial() && !run.stats.balances(), "{:?}", run.stats);
         assert!(run.stats.why[0].text.contains("were read but not written: this is a bug in netwren"));

@@ -1,9 +1,9 @@
 //! The segments of a spool on disk: appends, reads and removes them.
 
-use super::place::Place;
-use super::reuse::{Active, DeliveredFiles, KEEPS_UP_BYTES, REUSE_BYTES};
-use super::rewrite::{Giving, Rewriter, Rewritten};
-use super::segment::{self, Batches, Made, Read, Segment};
+use super::place::SpoolDirectory;
+use super::reuse::{ActiveFile, DeliveredFiles, KEEPS_UP_BYTES, REUSE_BYTES};
+use super::rewrite::{RemovalPlan, Rewriter, RewrittenFile};
+use super::segment::{self, Batches, ReadResult, Segment, SegmentOrigin};
 use super::{SpoolError, SpoolOptions, SyncWhen, frame};
 use crate::Batch;
 use std::collections::VecDeque;
@@ -17,7 +17,7 @@ use std::time::Duration;
 /// The segments in order, and the open files.
 #[derive(Debug)]
 pub(super) struct Disk {
-    pub(super) place: Place,
+    pub(super) place: SpoolDirectory,
     pub(super) segments: VecDeque<Segment>,
     /// Bytes of all segments.
     pub(super) bytes: u64,
@@ -26,7 +26,7 @@ pub(super) struct Disk {
     /// A segment of at least this age, in ns, is followed by a new one.
     segment_age: u64,
     /// The last segment, if batches may be appended to it.
-    active: Option<Active>,
+    active: Option<ActiveFile>,
     /// Files of delivered segments that may be reused.
     delivered: DeliveredFiles,
     /// Segments before the active one that were written since the last [`Disk::take_unsynced`].
@@ -43,7 +43,7 @@ pub(super) struct Disk {
 }
 
 impl Disk {
-    pub(super) fn new(place: Place, segments: VecDeque<Segment>, options: &SpoolOptions) -> Disk {
+    pub(super) fn new(place: SpoolDirectory, segments: VecDeque<Segment>, options: &SpoolOptions) -> Disk {
         let age = options.age_max.unwrap_or(Duration::MAX);
         Disk {
             place,
@@ -67,11 +67,11 @@ impl Disk {
         let goes_on = self.active.is_some()
             && self.segments.back().is_some_and(|last| {
                 let is_young = stamp.saturating_sub(last.stamp_first) < self.segment_age;
-                last.end == batch.first() && last.len < self.segment_bytes_max() && is_young
+                last.end == batch.first_number() && last.len < self.segment_bytes_max() && is_young
             });
         if !goes_on {
             self.seal();
-            self.begin(batch.first(), stamp)?;
+            self.begin(batch.first_number(), stamp)?;
         }
         frame::encode(batch, stamp, &mut self.head);
         let (Some(active), Some(last)) = (&mut self.active, self.segments.back_mut()) else {
@@ -79,8 +79,8 @@ impl Disk {
         };
         if let Err(error) = active.write(&self.head, batch.bytes(), last.len) {
             // If this also fails, the next batch overwrites the torn one.
-            let _ = active.cut(last.len);
-            self.forget_delivered();
+            let _ = active.truncate(last.len);
+            self.remove_delivered();
             return Err(error);
         }
         let size = (self.head.len() + batch.bytes().len()) as u64;
@@ -113,11 +113,11 @@ impl Disk {
             None => {
                 let name = segment::name_of(first);
                 let file = self.create(&name)?;
-                if let Err(error) = file.write_all_at(&segment::header(first, Made::New), 0) {
+                if let Err(error) = file.write_all_at(&segment::header(first, SegmentOrigin::New), 0) {
                     let _ = self.place.folder.remove(&name);
                     return Err(error);
                 }
-                Active::new(file)
+                ActiveFile::new(file)
             }
         };
         let segment = Segment::new(first, stamp);
@@ -146,38 +146,38 @@ impl Disk {
     /// Removes a segment; `None` without a segment at that index. If the file cannot be removed, it is found again
     /// when the spool is next opened; messages in it that the position counts as delivered are not delivered again.
     pub(super) fn remove(&mut self, index: usize) -> Option<Segment> {
-        let segment = self.let_go(index)?;
+        let segment = self.take_segment(index)?;
         let _ = self.place.folder.remove(segment::name_of(segment.first));
         Some(segment)
     }
 
     /// Removes the oldest segment, which is delivered. Its file may be kept for reuse.
-    pub(super) fn retire(&mut self) {
-        if let Some(segment) = self.let_go(0) {
+    pub(super) fn remove_oldest(&mut self) {
+        if let Some(segment) = self.take_segment(0) {
             let is_small = segment.len < 2 * self.segment_bytes.min(REUSE_BYTES);
-            self.delivered.keep(&self.place, segment.first, is_small);
+            self.delivered.store_or_remove(&self.place, segment.first, is_small);
         }
     }
 
     /// Removes the files that were kept for reuse.
-    pub(super) fn forget_delivered(&mut self) {
+    pub(super) fn remove_delivered(&mut self) {
         self.delivered.remove(&self.place);
     }
 
     /// Forgets a segment but leaves its file.
-    fn let_go(&mut self, index: usize) -> Option<Segment> {
+    fn take_segment(&mut self, index: usize) -> Option<Segment> {
         if index + 1 == self.segments.len() {
             self.active = None;
         }
         let segment = self.segments.remove(index)?;
         // A removed file takes room while it is open.
-        self.forget(segment.first);
+        self.close_file(segment.first);
         self.bytes -= segment.len;
         Some(segment)
     }
 
     /// Closes the file of a segment that is removed or replaced.
-    fn forget(&mut self, first: u64) {
+    fn close_file(&mut self, first: u64) {
         self.unsynced.retain(|(unsynced, _)| *unsynced != first);
         if self.reading.as_ref().is_some_and(|(reading, _)| *reading == first) {
             self.reading = None;
@@ -200,14 +200,14 @@ impl Disk {
     /// Rewrites a segment without the messages that `giving` takes out of it; if `joins`, into the file of the segment
     /// before it. If the program is killed in between, either the old files or the new one remain. After an error
     /// nothing has changed.
-    pub(super) fn rewrite(&mut self, index: usize, joins: bool, giving: &mut Giving) -> io::Result<RewrittenAs> {
+    pub(super) fn rewrite(&mut self, index: usize, joins: bool, giving: &mut RemovalPlan) -> io::Result<RewriteResult> {
         if index + 1 == self.segments.len() {
             self.seal();
         }
         let begin = index - usize::from(joins);
         let first = self.segments.get(begin).map_or(0, |segment| segment.first);
         let new_name = segment::new_name_of(first);
-        let written = self.write_anew(begin..index + 1, &new_name, giving);
+        let written = self.rewrite_segments(begin..index + 1, &new_name, giving);
         let old: u64 = self.segments.range(begin..index + 1).map(|segment| segment.len).sum();
         let written = written.and_then(|written| {
             if written.segment.len >= old {
@@ -224,16 +224,21 @@ impl Disk {
         for _ in begin..index {
             self.remove(index);
         }
-        self.forget(first);
+        self.close_file(first);
         if let Some(segment) = self.segments.get_mut(begin) {
             self.bytes = self.bytes - segment.len + written.segment.len;
             *segment = written.segment;
         }
-        Ok(RewrittenAs { first, kept: written.kept, gone: written.gone })
+        Ok(RewriteResult { first, kept: written.kept, gone: written.gone })
     }
 
     /// Writes these segments into a new file. Messages are removed only from the last of them.
-    fn write_anew(&self, indices: Range<usize>, name: &str, giving: &mut Giving) -> io::Result<Rewritten> {
+    fn rewrite_segments(
+        &self,
+        indices: Range<usize>,
+        name: &str,
+        giving: &mut RemovalPlan,
+    ) -> io::Result<RewrittenFile> {
         let old = || self.segments.range(indices.clone());
         let (first, until) = (old().next().map_or(0, |old| old.first), old().last().map_or(0, |old| old.end));
         let mut rewriter = Rewriter::new(self.create(name)?, first, until, self.segment_age / 8)?;
@@ -250,7 +255,7 @@ impl Disk {
     }
 
     /// Reads from message `number` on, or from the first one after it. `None` if no segment has such messages.
-    pub(super) fn read(&mut self, number: u64, expired_before: u64) -> io::Result<Option<(u64, Read)>> {
+    pub(super) fn read(&mut self, number: u64, expired_before: u64) -> io::Result<Option<(u64, ReadResult)>> {
         let index = self.segments.partition_point(|segment| segment.end <= number);
         let Some(segment) = self.segments.get(index) else { return Ok(None) };
         let from = number.max(segment.first);
@@ -260,16 +265,16 @@ impl Disk {
                 Ok(file) => self.reading = Some((segment.first, file)),
                 Err(SpoolError::Failed { error, .. }) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 // Another program has removed or replaced it.
-                Err(_) => return Ok(Some((from, Read::Damaged { end: segment.end }))),
+                Err(_) => return Ok(Some((from, ReadResult::Damaged { end: segment.end }))),
             }
         }
         let Some((_, file)) = &self.reading else { return Ok(None) };
         let hint = if self.cursor.0 == segment.first { (self.cursor.1, self.cursor.2) } else { (0, 0) };
         let read = segment.read(file, from, hint, expired_before)?;
         self.cursor = match &read {
-            Read::Batch { batch, place } => (segment.first, batch.end(), *place),
-            Read::Expired { end, place } => (segment.first, *end, *place),
-            Read::Damaged { .. } => (0, 0, 0),
+            ReadResult::Batch { batch, place } => (segment.first, batch.end(), *place),
+            ReadResult::Expired { end, place } => (segment.first, *end, *place),
+            ReadResult::Damaged { .. } => (0, 0, 0),
         };
         Ok(Some((from, read)))
     }
@@ -282,12 +287,12 @@ impl Disk {
 
     /// Syncs the last batch to the disk, before it counts as stored.
     pub(super) fn sync_active(&mut self) -> io::Result<()> {
-        self.active.as_mut().map_or(Ok(()), Active::sync)
+        self.active.as_mut().map_or(Ok(()), ActiveFile::sync)
     }
 }
 
 /// The result of [`Disk::rewrite`].
-pub(super) struct RewrittenAs {
+pub(super) struct RewriteResult {
     /// The first number that the new file covers.
     pub(super) first: u64,
     /// Ranges of message numbers in it.

@@ -64,25 +64,25 @@ impl SpoolError {
         if is_link {
             return SpoolError::Link { path };
         }
-        let what = format!("cannot open {}", shown(&path));
+        let what = format!("cannot open {}", escape_path(&path));
         SpoolError::Failed { what, error: io::Error::from_raw_os_error(error.errno.0) }
     }
 
     /// The error of reading or writing `path`.
     pub(super) fn io(what: &str, path: &std::path::Path, error: io::Error) -> SpoolError {
-        SpoolError::Failed { what: format!("{what} {}", shown(path)), error }
+        SpoolError::Failed { what: format!("{what} {}", escape_path(path)), error }
     }
 }
 
-fn shown(path: &std::path::Path) -> Box<str> {
-    sys::escaped(path.as_os_str().as_encoded_bytes())
+fn escape_path(path: &std::path::Path) -> Box<str> {
+    sys::escape_bytes(path.as_os_str().as_encoded_bytes())
 }
 
 impl fmt::Display for SpoolError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             SpoolError::InUse { path, pid } => {
-                write!(f, "the spool {} is in use by ", shown(path))?;
+                write!(f, "the spool {} is in use by ", escape_path(path))?;
                 match pid {
                     Some(pid) => write!(f, "process {pid}: end it first, or use another directory"),
                     None => write!(f, "another process: end it first, or use another directory"),
@@ -93,25 +93,25 @@ impl fmt::Display for SpoolError {
                     f,
                     "{} belongs to user {uid}: a spool must belong to the user that runs netwren; use another \
                     directory",
-                    shown(path)
+                    escape_path(path)
                 )
             }
             SpoolError::Writable { path, mode } => write!(
                 f,
                 "other users may write to {0} (mode {mode:04o}): run `chmod go-w {0}`, or use another directory",
-                shown(path)
+                escape_path(path)
             ),
             SpoolError::Link { path } => {
-                write!(f, "{} is a link, which netwren does not follow: name the directory itself", shown(path))
+                write!(f, "{} is a link, which netwren does not follow: name the directory itself", escape_path(path))
             }
             SpoolError::Foreign { path } => {
-                write!(f, "{} is not part of a spool: move it away, or use another directory", shown(path))
+                write!(f, "{} is not part of a spool: move it away, or use another directory", escape_path(path))
             }
             SpoolError::Version { path, found } => write!(
                 f,
                 "{} was written by another version of netwren (format {found}, unknown to this one): let that version \
                  deliver the queued rows, or move the directory away",
-                shown(path)
+                escape_path(path)
             ),
             SpoolError::Failed { what, error } => write!(f, "{what}: {error}"),
         }

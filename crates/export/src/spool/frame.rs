@@ -18,7 +18,7 @@ use std::os::unix::fs::FileExt;
 use sys::folder::write_parts;
 
 /// Bytes of the head.
-pub(super) const HEAD: usize = 40;
+pub(super) const HEAD_BYTES: usize = 40;
 const MARK: [u8; 4] = *b"nwb1";
 
 /// The head of a batch.
@@ -44,7 +44,7 @@ impl Head {
 
     /// Bytes of the whole batch, including its head.
     pub(super) fn size(&self) -> u64 {
-        HEAD as u64 + u64::from(self.lengths) + u64::from(self.bytes)
+        HEAD_BYTES as u64 + u64::from(self.lengths) + u64::from(self.bytes)
     }
 
     /// Bytes between the head and the messages: lengths and classes.
@@ -54,7 +54,7 @@ impl Head {
 
     /// Parses the head at the beginning of `bytes`; `None` if it is damaged or something else.
     pub(super) fn parse(bytes: &[u8]) -> Option<Head> {
-        let head = bytes.first_chunk::<HEAD>()?;
+        let head = bytes.first_chunk::<HEAD_BYTES>()?;
         let four = |at: usize| head.get(at..)?.first_chunk().map(|four| u32::from_le_bytes(*four));
         let eight = |at: usize| head.get(at..)?.first_chunk().map(|eight| u64::from_le_bytes(*eight));
         let is_whole = head.starts_with(&MARK) && four(4)? == crc32fast::hash(head.get(8..)?);
@@ -74,9 +74,9 @@ impl Head {
 /// Writes the head and the lengths of `batch` to `out`; the bytes of its messages follow unchanged.
 pub(super) fn encode(batch: &Batch, stamp: u64, out: &mut Vec<u8>) {
     out.clear();
-    out.resize(HEAD, 0);
+    out.resize(HEAD_BYTES, 0);
     let mut before = 0;
-    for end in batch.ends() {
+    for end in batch.message_ends() {
         put_length(out, end - before);
         before = *end;
     }
@@ -86,17 +86,17 @@ pub(super) fn encode(batch: &Batch, stamp: u64, out: &mut Vec<u8>) {
             put_length(out, messages as u32);
         }
     }
-    let lengths = (out.len() - HEAD) as u32;
+    let lengths = (out.len() - HEAD_BYTES) as u32;
     let mut sum = Hasher::new();
-    sum.update(out.get(HEAD..).unwrap_or_default());
+    sum.update(out.get(HEAD_BYTES..).unwrap_or_default());
     sum.update(batch.bytes());
     let sum = sum.finalize();
-    let mut head = [0; HEAD];
+    let mut head = [0; HEAD_BYTES];
     let parts: [(usize, &[u8]); 7] = [
         (0, &MARK),
         (8, &sum.to_le_bytes()),
-        (12, &(batch.ends().len() as u32).to_le_bytes()),
-        (16, &batch.first().to_le_bytes()),
+        (12, &(batch.message_ends().len() as u32).to_le_bytes()),
+        (16, &batch.first_number().to_le_bytes()),
         (24, &stamp.to_le_bytes()),
         (32, &lengths.to_le_bytes()),
         (36, &(batch.bytes().len() as u32).to_le_bytes()),
@@ -118,7 +118,7 @@ fn put_length(out: &mut Vec<u8>, mut length: u32) {
 }
 
 /// Writes `parts` one after the other from byte `at` on, with one system call unless the kernel takes only some bytes.
-pub(super) fn write_whole<const N: usize>(file: &File, parts: [&[u8]; N], mut at: u64) -> io::Result<()> {
+pub(super) fn write_completely<const N: usize>(file: &File, parts: [&[u8]; N], mut at: u64) -> io::Result<()> {
     let mut written = write_parts(file, parts, at)?;
     for part in parts {
         let taken = written.min(part.len());
@@ -141,14 +141,14 @@ pub(super) fn put(out: &mut [u8], at: usize, part: &[u8]) {
 
 /// Messages of consecutive batches that are read, to become one batch.
 #[derive(Debug, Default)]
-pub(super) struct Joined {
+pub(super) struct JoinedMessages {
     bytes: Vec<u8>,
     ends: Vec<u32>,
     /// Classes, each with the index of its first message.
     classes: Vec<(u16, u32)>,
 }
 
-impl Joined {
+impl JoinedMessages {
     /// Adds the messages that follow `head`, at the beginning of `rest`; returns false if they are damaged.
     pub(super) fn add(&mut self, head: &Head, rest: &[u8]) -> bool {
         let (lengths, bytes) = (head.lengths as usize, head.bytes as usize);
@@ -210,7 +210,7 @@ impl Joined {
 }
 
 /// Adds the bytes of each class to `classes`; `lengths` are the bytes between the head and the messages.
-pub(super) fn weigh(head: &Head, lengths: &[u8], classes: &mut ClassBytes) {
+pub(super) fn add_class_bytes(head: &Head, lengths: &[u8], classes: &mut ClassBytes) {
     let mut runs = lengths;
     if (0..head.messages).any(|_| take_length(&mut runs).is_none()) {
         return;
@@ -260,15 +260,15 @@ mod tests {
         let head = Head::parse(&bytes).unwrap();
         bytes.extend_from_slice(batch.bytes());
         assert_eq!((head.first, head.end(), head.stamp, head.size()), (77, 82, 5, bytes.len() as u64));
-        let mut joined = Joined::default();
-        assert!(joined.add(&head, &bytes[HEAD..]));
+        let mut joined = JoinedMessages::default();
+        assert!(joined.add(&head, &bytes[HEAD_BYTES..]));
         assert_eq!(joined.batch(77).unwrap(), batch);
         let mut classes = ClassBytes::default();
-        weigh(&head, &bytes[HEAD..HEAD + head.lengths()], &mut classes);
+        add_class_bytes(&head, &bytes[HEAD_BYTES..HEAD_BYTES + head.lengths()], &mut classes);
         assert_eq!(classes.iter().collect::<Vec<_>>(), [(0, 70_003), (7, 127), (65_535, 128)]);
         assert_eq!(classes.total(), batch.bytes().len() as u64);
-        let mut twice = Joined::default();
-        assert!(twice.add(&head, &bytes[HEAD..]) && twice.add(&head, &bytes[HEAD..]));
+        let mut twice = JoinedMessages::default();
+        assert!(twice.add(&head, &bytes[HEAD_BYTES..]) && twice.add(&head, &bytes[HEAD_BYTES..]));
         let runs = [(0, 1), (7, 2), (65_535, 1), (0, 2), (7, 2), (65_535, 1), (0, 1)];
         assert_eq!(twice.batch(0).unwrap().class_runs().collect::<Vec<_>>(), runs);
         for at in [0, 10, 39] {
@@ -276,11 +276,11 @@ mod tests {
             other[at] ^= 1;
             assert_eq!(Head::parse(&other), None);
         }
-        for at in [HEAD, HEAD + 5, bytes.len() - 1] {
+        for at in [HEAD_BYTES, HEAD_BYTES + 5, bytes.len() - 1] {
             let mut other = bytes.clone();
             other[at] ^= 1;
-            assert!(!Joined::default().add(&head, &other[HEAD..]));
+            assert!(!JoinedMessages::default().add(&head, &other[HEAD_BYTES..]));
         }
-        assert!(!Joined::default().add(&head, &bytes[HEAD..bytes.len() - 1]));
+        assert!(!JoinedMessages::default().add(&head, &bytes[HEAD_BYTES..bytes.len() - 1]));
     }
 }

@@ -10,7 +10,7 @@ impl Gaps {
         if from >= to {
             return 0;
         }
-        let known = self.within(from, to);
+        let known = self.count_within(from, to);
         // Merges it with all ranges that it touches.
         let begin = self.0.partition_point(|(_, end)| *end < from);
         let end = self.0.partition_point(|(start, _)| *start <= to);
@@ -22,7 +22,7 @@ impl Gaps {
     }
 
     /// Returns how many numbers of `from..to` are in gaps.
-    pub(super) fn within(&self, from: u64, to: u64) -> u64 {
+    pub(super) fn count_within(&self, from: u64, to: u64) -> u64 {
         let begin = self.0.partition_point(|(_, end)| *end <= from);
         let later = self.0.get(begin..).unwrap_or_default();
         let touching = later.iter().take_while(|(start, _)| *start < to);
@@ -31,7 +31,7 @@ impl Gaps {
 
     /// Removes `from..to`; returns how many of these numbers were in gaps.
     pub(super) fn clear(&mut self, from: u64, to: u64) -> u64 {
-        let known = self.within(from, to);
+        let known = self.count_within(from, to);
         let begin = self.0.partition_point(|(_, end)| *end <= from);
         let end = self.0.partition_point(|(start, _)| *start < to);
         let touching = self.0.get(begin..end).unwrap_or_default();
@@ -43,7 +43,7 @@ impl Gaps {
     }
 
     /// Forgets gaps that end at or below `number`.
-    pub(super) fn forget_below(&mut self, number: u64) {
+    pub(super) fn remove_below(&mut self, number: u64) {
         self.0.retain(|(_, end)| *end > number);
     }
 }
@@ -56,12 +56,12 @@ mod tests {
     fn ranges_join_and_count_once() {
         let mut gaps = Gaps::default();
         assert_eq!((gaps.add(10, 20), gaps.add(30, 40), gaps.add(5, 5)), (10, 10, 0));
-        assert_eq!((gaps.within(0, 100), gaps.within(15, 35), gaps.within(20, 30)), (20, 10, 0));
+        assert_eq!((gaps.count_within(0, 100), gaps.count_within(15, 35), gaps.count_within(20, 30)), (20, 10, 0));
         assert_eq!((gaps.add(15, 32), gaps.0.len()), (10, 1));
         assert_eq!((gaps.add(40, 41), gaps.add(2, 10), gaps.0.as_slice()), (1, 8, &[(2, 41)][..]));
         assert_eq!((gaps.clear(10, 20), gaps.clear(50, 60), gaps.0.as_slice()), (10, 0, &[(2, 10), (20, 41)][..]));
         assert_eq!((gaps.clear(5, 30), gaps.0.as_slice()), (15, &[(2, 5), (30, 41)][..]));
-        gaps.forget_below(41);
-        assert_eq!(gaps.within(0, 100), 0);
+        gaps.remove_below(41);
+        assert_eq!(gaps.count_within(0, 100), 0);
     }
 }

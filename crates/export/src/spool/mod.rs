@@ -25,13 +25,13 @@ pub use place::{OtherSpool, check_root as check_spool};
 pub use position::fuzz_spool_position;
 pub use segment::fuzz_spool_segment;
 
-use crate::spares::Spares;
-use crate::{Batch, Drops, Ledger, Pushed, Store, WhenFull};
-use clock::{SpoolClock, Times};
+use crate::spares::SpareBatches;
+use crate::{Batch, Drops, Ledger, PushOutcome, Store, WhenFull};
+use clock::{ClockReadings, SpoolClock};
 use disk::Disk;
 use gaps::Gaps;
 use position::Position;
-use segment::Read;
+use segment::ReadResult;
 use std::collections::VecDeque;
 use std::fmt;
 use std::fs::File;
@@ -91,7 +91,7 @@ impl SpoolOptions {
 
 /// What a spool contained when it was opened.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Recovered {
+pub struct RecoveredCounts {
     /// Messages of earlier runs that wait.
     pub waiting: u64,
     /// Messages known to be lost, except those of a torn end that were never counted.
@@ -105,7 +105,7 @@ pub struct Recovered {
     pub was_killed: bool,
 }
 
-impl fmt::Display for Recovered {
+impl fmt::Display for RecoveredCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} messages are queued from an earlier run", self.waiting)?;
         if self.was_killed {
@@ -123,14 +123,14 @@ impl fmt::Display for Recovered {
 
 /// A batch in memory.
 #[derive(Debug)]
-struct Cached {
+struct CachedBatch {
     stamp: u64,
     batch: Arc<Batch>,
 }
 
-impl Cached {
+impl CachedBatch {
     fn cost(&self) -> usize {
-        self.batch.bytes().len() + size_of_val(self.batch.ends()) + BATCH_OVERHEAD
+        self.batch.bytes().len() + size_of_val(self.batch.message_ends()) + BATCH_OVERHEAD
     }
 }
 
@@ -140,7 +140,7 @@ pub struct Spool {
     disk: Disk,
     options: SpoolOptions,
     /// The newest batches, in order, without gaps except for dropped ones.
-    memory: VecDeque<Cached>,
+    memory: VecDeque<CachedBatch>,
     memory_bytes: usize,
     /// Bytes in memory that are not on disk: the batches from message `written` on.
     overflow_bytes: usize,
@@ -163,14 +163,14 @@ pub struct Spool {
     is_full: bool,
     retry_at: u64,
     syncer: Option<Syncer>,
-    spares: Spares,
+    spares: SpareBatches,
 }
 
 impl Spool {
     /// Opens the spool for `target` below the directory `dir`, which is made if necessary, and recovers messages of
     /// earlier runs. Reads the newest file completely, and of others only the heads of batches and the lengths of
     /// messages.
-    pub fn open(dir: &Path, target: &str, options: SpoolOptions) -> Result<(Spool, Recovered), SpoolError> {
+    pub fn open(dir: &Path, target: &str, options: SpoolOptions) -> Result<(Spool, RecoveredCounts), SpoolError> {
         let opened = recover::open(dir, target, &options)?;
         let start = |error| SpoolError::io("cannot start a thread for", dir, error);
         let syncer = match options.sync {
@@ -195,12 +195,12 @@ impl Spool {
             file: opened.file,
             saved: position,
             saved_at: 0,
-            boot: Times::now().boot,
+            boot: ClockReadings::read_times().boot,
             trouble: None,
             is_full: false,
             retry_at: 0,
             syncer,
-            spares: Spares::default(),
+            spares: SpareBatches::default(),
         };
         let ledger = spool.ledger;
         // Mark the position as unclean: if this run is killed, the next one notices.
@@ -211,12 +211,12 @@ impl Spool {
     }
 
     /// Returns the spools below `dir` in which messages wait for targets that are not among `used`.
-    pub fn others(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
-        place::others(dir, used)
+    pub fn find_other_spools(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
+        place::find_other_spools(dir, used)
     }
 
-    fn waiting(&self) -> u64 {
-        self.end - self.released - self.gaps.within(self.released, self.end)
+    fn waiting_messages(&self) -> u64 {
+        self.end - self.released - self.gaps.count_within(self.released, self.end)
     }
 
     fn expired_before(&self) -> u64 {
@@ -232,7 +232,7 @@ impl Spool {
         if self.trouble.is_some() && !at_once && sys::clock::monotonic_ns() < self.retry_at {
             return;
         }
-        let mut index = self.memory.partition_point(|cached| cached.batch.first() < self.written);
+        let mut index = self.memory.partition_point(|cached| cached.batch.first_number() < self.written);
         while let Some(cached) = self.memory.get(index) {
             if let Err(error) = self.disk.append(&cached.batch, cached.stamp) {
                 self.is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
@@ -249,7 +249,7 @@ impl Spool {
     }
 
     /// Forgets the oldest batch in memory.
-    fn forget_oldest(&mut self) {
+    fn drop_oldest_cached(&mut self) {
         if let Some(oldest) = self.memory.pop_front() {
             self.memory_bytes -= oldest.cost();
             self.spares.put(oldest.batch);
@@ -261,19 +261,19 @@ impl Spool {
         while self.memory_bytes > CACHE_BYTES
             && self.memory.front().is_some_and(|oldest| oldest.batch.end() <= self.written)
         {
-            self.forget_oldest();
+            self.drop_oldest_cached();
         }
     }
 
     /// Returns the batch in memory with message `number`, or the first one after it.
-    fn cached(&mut self, mut number: u64, expired_before: u64) -> Option<Arc<Batch>> {
+    fn find_cached(&mut self, mut number: u64, expired_before: u64) -> Option<Arc<Batch>> {
         loop {
             let at = self.memory.partition_point(|cached| cached.batch.end() <= number);
             let cached = self.memory.get(at)?;
             if cached.stamp >= expired_before {
                 return Some(Arc::clone(&cached.batch));
             }
-            let (from, to) = (cached.batch.first().max(number), cached.batch.end());
+            let (from, to) = (cached.batch.first_number().max(number), cached.batch.end());
             self.drops.age += self.gaps.add(from, to);
             number = to;
         }
@@ -301,7 +301,7 @@ impl Spool {
     fn save(&mut self, ledger: &Ledger, is_clean: bool) -> io::Result<()> {
         let mut ledger = *ledger;
         ledger.dropped.add(&self.drops);
-        let (released, end, waiting) = (self.released, self.end, self.waiting());
+        let (released, end, waiting) = (self.released, self.end, self.waiting_messages());
         let old = &self.saved;
         let is_same = (old.released, old.end, old.waiting, old.is_clean) == (released, end, waiting, is_clean);
         if is_same && old.ledger == ledger && self.saved_at > 0 {
@@ -325,12 +325,12 @@ impl Spool {
     }
 
     /// Drops messages that are only in memory at the end; returns how many.
-    fn give_up_overflow(&mut self) -> u64 {
+    fn drop_overflow(&mut self) -> u64 {
         let mut lost = 0;
-        let from = self.memory.partition_point(|cached| cached.batch.first() < self.written);
+        let from = self.memory.partition_point(|cached| cached.batch.first_number() < self.written);
         for cached in self.memory.drain(from..) {
             self.memory_bytes -= cached.cost();
-            lost += self.gaps.add(cached.batch.first().max(self.released), cached.batch.end());
+            lost += self.gaps.add(cached.batch.first_number().max(self.released), cached.batch.end());
         }
         self.overflow_bytes = 0;
         lost
@@ -338,11 +338,11 @@ impl Spool {
 }
 
 impl Store for Spool {
-    fn push(&mut self, mut batch: Batch, when_full: WhenFull, held: u64) -> Pushed {
+    fn push(&mut self, mut batch: Batch, when_full: WhenFull, held: u64) -> PushOutcome {
         self.held = held;
         batch.shrink();
         let (mut dropped, mut is_stripped) = (0, false);
-        while !self.has_room(batch.bytes().len() + 2 * batch.ends().len() + frame::HEAD) {
+        while !self.has_room(batch.bytes().len() + 2 * batch.message_ends().len() + frame::HEAD_BYTES) {
             let gone = match when_full {
                 WhenFull::Block => None,
                 WhenFull::DropOldest => self.make_room(false),
@@ -352,38 +352,38 @@ impl Store for Spool {
                     Some(self.strip(&mut batch))
                 }
             };
-            let Some(gone) = gone else { return Pushed::Full { batch, dropped } };
+            let Some(gone) = gone else { return PushOutcome::Full { batch, dropped } };
             dropped += gone;
             if batch.is_empty() {
-                return Pushed::Kept { dropped };
+                return PushOutcome::Kept { dropped };
             }
         }
         batch.number_from(self.end);
         self.end = batch.end();
-        let cached = Cached { stamp: self.clock.now(), batch: Arc::new(batch) };
+        let cached = CachedBatch { stamp: self.clock.now(), batch: Arc::new(batch) };
         self.memory_bytes += cached.cost();
         self.overflow_bytes += cached.cost();
         self.memory.push_back(cached);
         self.write_out(false);
         self.shrink_cache();
-        Pushed::Kept { dropped }
+        PushOutcome::Kept { dropped }
     }
 
     fn get(&mut self, number: u64) -> io::Result<Option<Arc<Batch>>> {
         let expired_before = self.expired_before();
         let mut number = number;
         loop {
-            let is_in_memory = self.memory.front().is_some_and(|oldest| oldest.batch.first() <= number);
+            let is_in_memory = self.memory.front().is_some_and(|oldest| oldest.batch.first_number() <= number);
             let read = if is_in_memory { None } else { self.disk.read(number, expired_before)? };
             let batch = match read {
-                None => self.cached(number, expired_before),
-                Some((_, Read::Batch { batch, .. })) => Some(Arc::new(batch)),
-                Some((from, Read::Expired { end, .. })) => {
+                None => self.find_cached(number, expired_before),
+                Some((_, ReadResult::Batch { batch, .. })) => Some(Arc::new(batch)),
+                Some((from, ReadResult::Expired { end, .. })) => {
                     self.drops.age += self.gaps.add(from, end);
                     number = end;
                     continue;
                 }
-                Some((from, Read::Damaged { end })) => {
+                Some((from, ReadResult::Damaged { end })) => {
                     self.drops.lost += self.gaps.add(from, end);
                     number = end;
                     continue;
@@ -399,31 +399,31 @@ impl Store for Spool {
     fn release(&mut self, number: u64) -> io::Result<()> {
         self.released = self.released.max(number.min(self.end));
         while let Some(oldest) = self.memory.front().filter(|oldest| oldest.batch.end() <= self.released) {
-            if oldest.batch.first() >= self.written {
+            if oldest.batch.first_number() >= self.written {
                 self.overflow_bytes -= oldest.cost();
                 self.written = oldest.batch.end();
             }
-            self.forget_oldest();
+            self.drop_oldest_cached();
         }
-        self.gaps.forget_below(self.released);
+        self.gaps.remove_below(self.released);
         Ok(())
     }
 
     /// Frees the memory of messages that are on disk. That memory is still in the processor's cache when the next
     /// batch reuses it, and a receiver rarely needs messages again.
-    fn let_go(&mut self, number: u64) {
+    fn release_below(&mut self, number: u64) {
         let until = number.min(self.written);
         while self.memory.front().is_some_and(|oldest| oldest.batch.end() <= until) {
-            self.forget_oldest();
+            self.drop_oldest_cached();
         }
     }
 
-    fn spare(&mut self) -> Option<Batch> {
+    fn take_spare(&mut self) -> Option<Batch> {
         self.spares.take()
     }
 
     fn free_spares(&mut self) -> bool {
-        self.spares.free()
+        self.spares.free_all()
     }
 
     fn end(&self) -> u64 {
@@ -432,7 +432,7 @@ impl Store for Spool {
 
     fn begin(&self) -> u64 {
         let on_disk = self.disk.segments.iter().find(|segment| segment.end > self.released).map(|found| found.first);
-        let in_memory = self.memory.front().map(|oldest| oldest.batch.first());
+        let in_memory = self.memory.front().map(|oldest| oldest.batch.first_number());
         let first = on_disk.into_iter().chain(in_memory).min();
         first.map_or(self.end, |first| first.max(self.released))
     }
@@ -451,7 +451,7 @@ impl Store for Spool {
         self.options.bytes_max / 4
     }
 
-    fn is_kept(&self) -> bool {
+    fn is_persistent(&self) -> bool {
         true
     }
 
@@ -461,13 +461,13 @@ impl Store for Spool {
 
     fn sync(&mut self, ledger: &Ledger) -> io::Result<()> {
         self.write_out(true);
-        let lost = self.give_up_overflow();
+        let lost = self.drop_overflow();
         self.drops.end += lost;
         let saved = self.save(ledger, true);
         while self.disk.segments.front().is_some_and(|oldest| oldest.end <= self.released) && saved.is_ok() {
             self.disk.remove(0);
         }
-        self.disk.forget_delivered();
+        self.disk.remove_delivered();
         let files = self.disk.take_unsynced();
         self.disk.seal();
         saved?;
@@ -478,7 +478,7 @@ impl Store for Spool {
         }
         match lost {
             0 => Ok(()),
-            _ => Err(io::Error::other(self.trouble().unwrap_or_default())),
+            _ => Err(io::Error::other(self.fault_text().unwrap_or_default())),
         }
     }
 
@@ -503,7 +503,7 @@ impl Store for Spool {
         // dropped.
         self.save(ledger, false)?;
         while self.has_delivered_segment() {
-            self.disk.retire();
+            self.disk.remove_oldest();
         }
         Ok(())
     }
@@ -512,7 +512,7 @@ impl Store for Spool {
         std::mem::take(&mut self.drops)
     }
 
-    fn trouble(&self) -> Option<String> {
-        self.trouble.clone().or_else(|| self.syncer.as_ref().and_then(Syncer::trouble))
+    fn fault_text(&self) -> Option<String> {
+        self.trouble.clone().or_else(|| self.syncer.as_ref().and_then(Syncer::fault_text))
     }
 }

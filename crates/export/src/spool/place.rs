@@ -22,7 +22,7 @@ const OTHERS_WRITE: u32 = 0o022;
 
 /// The directory of one output's spool, locked against other processes while this value lives.
 #[derive(Debug)]
-pub(super) struct Place {
+pub(super) struct SpoolDirectory {
     pub(super) folder: Folder,
     pub(super) path: PathBuf,
     /// Keeps the lock until it is closed.
@@ -54,7 +54,7 @@ fn is_name(name: &str) -> bool {
 fn find(dir: &Path) -> Result<FilePlace, SpoolError> {
     FilePlace::find(dir).map_err(|error| match error.raw_os_error() {
         Some(errno) => {
-            let object = crate::control::shown(dir);
+            let object = crate::control::escape_path(dir);
             SpoolError::sys(dir.to_owned(), &SysError { call: "openat", object, errno: Errno(errno) })
         }
         None => SpoolError::io("cannot open", dir, error),
@@ -102,9 +102,9 @@ fn check(path: &Path, uid: u32, mode: u32) -> Result<(), SpoolError> {
     Ok(())
 }
 
-impl Place {
+impl SpoolDirectory {
     /// Opens the spool for `target` below `dir` and takes its lock.
-    pub(super) fn open(dir: &Path, target: &str) -> Result<Place, SpoolError> {
+    pub(super) fn open(dir: &Path, target: &str) -> Result<SpoolDirectory, SpoolError> {
         let (root, name) = (root(dir)?, name_of(target));
         let path = dir.join(&name);
         let failed = |error| SpoolError::sys(path.clone(), &error);
@@ -112,12 +112,12 @@ impl Place {
         let folder = root.folder(&name).map_err(failed)?;
         check_folder(&folder, &path)?;
         let lock = lock(&folder, &path)?;
-        Ok(Place { folder, path, _lock: lock })
+        Ok(SpoolDirectory { folder, path, _lock: lock })
     }
 
     /// Opens a file of the spool, which must be a regular file of this user.
     pub(super) fn file(&self, name: &str) -> Result<File, SpoolError> {
-        open_own(&self.folder, &self.path, name)
+        open_checked(&self.folder, &self.path, name)
     }
 
     /// Returns the names of segments and of unfinished replacements. Fails if the directory has a foreign file.
@@ -144,12 +144,12 @@ impl Place {
 fn file_or_new(folder: &Folder, path: &Path, name: &str) -> Result<(File, bool), SpoolError> {
     match folder.create(name) {
         Ok(file) => Ok((file, true)),
-        Err(error) if error.errno == sys::Errno::EXIST => open_own(folder, path, name).map(|file| (file, false)),
+        Err(error) if error.errno == sys::Errno::EXIST => open_checked(folder, path, name).map(|file| (file, false)),
         Err(error) => Err(SpoolError::sys(path.join(name), &error)),
     }
 }
 
-fn open_own(folder: &Folder, path: &Path, name: &str) -> Result<File, SpoolError> {
+fn open_checked(folder: &Folder, path: &Path, name: &str) -> Result<File, SpoolError> {
     let path = path.join(name);
     let file = folder.file(name).map_err(|error| SpoolError::sys(path.clone(), &error))?;
     let facts = file.metadata().map_err(|error| SpoolError::io("cannot inspect", &path, error))?;
@@ -190,7 +190,7 @@ pub struct OtherSpool {
 }
 
 /// Returns the spools below `dir` with waiting messages whose targets are not among `used` and that no process uses.
-pub(super) fn others(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
+pub(super) fn find_other_spools(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, SpoolError> {
     let root = root(dir)?;
     let used: Vec<String> = used.iter().map(|target| name_of(target)).collect();
     let names = root.names(NAMES_MAX).map_err(|error| SpoolError::sys(dir.to_owned(), &error))?;
@@ -198,20 +198,20 @@ pub(super) fn others(dir: &Path, used: &[String]) -> Result<Vec<OtherSpool>, Spo
         let may_be_dir = matches!(kind, FileKind::Dir | FileKind::Other);
         may_be_dir && is_name(name) && !used.contains(name)
     });
-    let mut found: Vec<OtherSpool> = names.filter_map(|(name, _)| other(&root, dir, &name)).collect();
+    let mut found: Vec<OtherSpool> = names.filter_map(|(name, _)| read_other_spool(&root, dir, &name)).collect();
     found.sort_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 
-fn other(root: &Folder, dir: &Path, name: &str) -> Option<OtherSpool> {
+fn read_other_spool(root: &Folder, dir: &Path, name: &str) -> Option<OtherSpool> {
     let path = dir.join(name);
     let folder = root.folder(name).ok()?;
     check_folder(&folder, &path).ok()?;
-    let lock = open_own(&folder, &path, LOCK).ok()?;
+    let lock = open_checked(&folder, &path, LOCK).ok()?;
     if !try_lock(&lock).ok()? {
         return None;
     }
-    let file = open_own(&folder, &path, position::NAME).ok()?;
+    let file = open_checked(&folder, &path, position::NAME).ok()?;
     let position = Position::read(&file).ok()?.ok()??;
     (position.waiting > 0).then_some(OtherSpool { path, target: position.target, waiting: position.waiting })
 }

@@ -26,7 +26,7 @@ const NUMBERS_AT: usize = 16;
 const NUMBERS: usize = 18;
 const TARGET_AT: usize = NUMBERS_AT + 8 * NUMBERS;
 /// After the target, with its own checksum, because older versions ignore these bytes: records held 8, sum 4.
-const HELD: usize = 12;
+const HELD_COUNTS_BYTES: usize = 12;
 
 /// The state of a spool that is stored in addition to its messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Position {
             place.and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes)
         };
         let dropped = Drops { full: number(8), age: number(9), lost: number(10), end: number(11), refused: number(12) };
-        let held = slot.get(TARGET_AT + target..).and_then(<[u8]>::first_chunk::<HELD>);
+        let held = slot.get(TARGET_AT + target..).and_then(<[u8]>::first_chunk::<HELD_COUNTS_BYTES>);
         let held = held.and_then(|held| {
             let (count, sum) = (held.first_chunk()?, held.last_chunk()?);
             let is_whole = held_sum(crc32fast::hash(body), *count) == u32::from_le_bytes(*sum);
@@ -229,7 +229,7 @@ mod tests {
         let found = Position::read(&file).unwrap().unwrap().unwrap();
         assert_eq!((found.sequence, found.ledger, found.boot, found.is_clean), (2, position(2).ledger, 16, true));
         let mut older = position(3).encode();
-        older.truncate(older.len() - HELD);
+        older.truncate(older.len() - HELD_COUNTS_BYTES);
         let older = Position::parse(&older).unwrap().unwrap();
         assert_eq!((older.sequence, older.ledger.held), (3, 0), "of a version that does not write it");
         assert!(found.target.len() <= TARGET && position(2).target.starts_with(&found.target));

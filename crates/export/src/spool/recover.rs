@@ -1,30 +1,30 @@
 //! Opening a spool: finds, counts and repairs what an earlier run has left.
 
-use super::clock::{SpoolClock, Times};
+use super::clock::{ClockReadings, SpoolClock};
 use super::disk::Disk;
 use super::gaps::Gaps;
-use super::place::Place;
+use super::place::SpoolDirectory;
 use super::position::{self, Position};
-use super::segment::{self, Header, Made, Segment};
-use super::{Recovered, SpoolError, SpoolOptions};
+use super::segment::{self, Header, Segment, SegmentOrigin};
+use super::{RecoveredCounts, SpoolError, SpoolOptions};
 use crate::Ledger;
 use std::collections::VecDeque;
 use std::fs::File;
 use std::path::Path;
 
 /// A spool that was opened.
-pub(super) struct Opened {
+pub(super) struct OpenedSpool {
     pub(super) disk: Disk,
     pub(super) file: File,
     pub(super) position: Position,
     pub(super) gaps: Gaps,
     pub(super) clock: SpoolClock,
-    pub(super) recovered: Recovered,
+    pub(super) recovered: RecoveredCounts,
 }
 
 /// The segments that were found, and the losses in them.
 #[derive(Default)]
-struct Found {
+struct FoundSegments {
     segments: VecDeque<Segment>,
     torn_files: u64,
     torn_bytes: u64,
@@ -37,25 +37,25 @@ struct Found {
 }
 
 /// A file's name, and its segment's first number and origin; `None` for a file that is not a valid segment.
-type Named = (String, Option<(u64, Made)>);
+type NamedSegment = (String, Option<(u64, SegmentOrigin)>);
 
-pub(super) fn open(dir: &Path, target: &str, options: &SpoolOptions) -> Result<Opened, SpoolError> {
-    let place = Place::open(dir, target)?;
+pub(super) fn open(dir: &Path, target: &str, options: &SpoolOptions) -> Result<OpenedSpool, SpoolError> {
+    let place = SpoolDirectory::open(dir, target)?;
     let (file, old) = read_position(&place)?;
     let names = check_headers(&place)?;
     let is_clean = old.as_ref().is_some_and(|old| old.is_clean);
     let found = find(&place, &names, old.as_ref(), is_clean)?;
     let newest = found.segments.back().map_or(0, |last| last.stamp_last);
-    let clock = SpoolClock::new(old.as_ref(), newest, Times::now());
-    let (position, gaps, recovered) = settle(old, &found, target);
+    let clock = SpoolClock::new(old.as_ref(), newest, ClockReadings::read_times());
+    let (position, gaps, recovered) = compute_position(old, &found, target);
     let disk = Disk::new(place, found.segments, options);
-    Ok(Opened { disk, file, position, gaps, clock, recovered })
+    Ok(OpenedSpool { disk, file, position, gaps, clock, recovered })
 }
 
-fn read_position(place: &Place) -> Result<(File, Option<Position>), SpoolError> {
+fn read_position(place: &SpoolDirectory) -> Result<(File, Option<Position>), SpoolError> {
     let path = place.path.join(position::NAME);
     let (file, is_new) = place.file_or_new(position::NAME)?;
-    let found = if is_new { Ok(None) } else { Position::read(&file).map_err(|e| failed("cannot read", &path, e))? };
+    let found = if is_new { Ok(None) } else { Position::read(&file).map_err(|e| error_at("cannot read", &path, e))? };
     let found = found.map_err(|found| SpoolError::Version { path: path.clone(), found })?;
     if found.is_none() {
         // Go on if the disk is full: messages then wait in memory, and a notice reports it.
@@ -64,12 +64,12 @@ fn read_position(place: &Place) -> Result<(File, Option<Position>), SpoolError> 
     Ok((file, found))
 }
 
-fn failed(what: &str, path: &Path, error: std::io::Error) -> SpoolError {
+fn error_at(what: &str, path: &Path, error: std::io::Error) -> SpoolError {
     SpoolError::io(what, path, error)
 }
 
 /// Checks the headers of all segments. Changes nothing, so a refused spool stays unchanged.
-fn check_headers(place: &Place) -> Result<Vec<Named>, SpoolError> {
+fn check_headers(place: &SpoolDirectory) -> Result<Vec<NamedSegment>, SpoolError> {
     let mut names = Vec::new();
     for name in place.segments()? {
         if segment::is_new_name(&name) {
@@ -78,7 +78,8 @@ fn check_headers(place: &Place) -> Result<Vec<Named>, SpoolError> {
             continue;
         }
         let path = place.path.join(&name);
-        let header = segment::read_header(&place.file(&name)?).map_err(|error| failed("cannot read", &path, error))?;
+        let header =
+            segment::read_header(&place.file(&name)?).map_err(|error| error_at("cannot read", &path, error))?;
         let first = match header {
             Header::Ours { first, made } if segment::name_of(first) == name => Some((first, made)),
             // A reused file whose new name, but not its new header, reached the disk before the power failed.
@@ -94,8 +95,13 @@ fn check_headers(place: &Place) -> Result<Vec<Named>, SpoolError> {
 
 /// Finds the intact segments. Removes segments that were delivered or merged into a replacement, and cuts off torn
 /// ends.
-fn find(place: &Place, names: &[Named], old: Option<&Position>, is_clean: bool) -> Result<Found, SpoolError> {
-    let mut found = Found::default();
+fn find(
+    place: &SpoolDirectory,
+    names: &[NamedSegment],
+    old: Option<&Position>,
+    is_clean: bool,
+) -> Result<FoundSegments, SpoolError> {
+    let mut found = FoundSegments::default();
     let mut was_torn = false;
     for (index, (name, numbers)) in names.iter().enumerate() {
         let path = place.path.join(name);
@@ -109,7 +115,7 @@ fn find(place: &Place, names: &[Named], old: Option<&Position>, is_clean: bool) 
         // their messages are checked when they are read.
         let verify = is_last && !is_clean;
         let (scanned, torn) =
-            scan(place, name, *numbers, verify, &mut found).map_err(|e| failed("cannot read", &path, e))?;
+            scan(place, name, *numbers, verify, &mut found).map_err(|e| error_at("cannot read", &path, e))?;
         let first = numbers.map(|(first, _)| first);
         let begin = first.unwrap_or(0);
         let before = found.segments.back().map_or(begin, |before| before.end);
@@ -132,17 +138,17 @@ fn find(place: &Place, names: &[Named], old: Option<&Position>, is_clean: bool) 
 
 /// Scans a file. Returns its segment, if it has one, and whether its end was torn.
 fn scan(
-    place: &Place,
+    place: &SpoolDirectory,
     name: &str,
-    numbers: Option<(u64, Made)>,
+    numbers: Option<(u64, SegmentOrigin)>,
     verify: bool,
-    found: &mut Found,
+    found: &mut FoundSegments,
 ) -> std::io::Result<(Option<Segment>, bool)> {
     let file = place.file(name).map_err(std::io::Error::other)?;
     let len = file.metadata()?.len();
     let scanned = match numbers {
         Some((first, made)) => {
-            let until = made.until();
+            let until = made.end_number();
             found.until = found.until.max(until.unwrap_or(0));
             let holes = until.is_some().then_some(&mut found.holes);
             Some(Segment::scan(&file, first, len, verify, holes)?)
@@ -153,7 +159,7 @@ fn scan(
     if whole >= len {
         return Ok((scanned, false));
     }
-    let is_reused = numbers.is_some_and(|(_, made)| made == Made::Reused);
+    let is_reused = numbers.is_some_and(|(_, made)| made == SegmentOrigin::Reused);
     let is_torn = match &scanned {
         // The rest are delivered batches.
         Some(scanned) if is_reused => scanned.is_cut_short(&file)?,
@@ -168,7 +174,7 @@ fn scan(
 }
 
 /// Computes the position to continue from, and the counts, by comparing the files with the last position.
-fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps, Recovered) {
+fn compute_position(old: Option<Position>, found: &FoundSegments, target: &str) -> (Position, Gaps, RecoveredCounts) {
     let had_position = old.is_some();
     let old = old.unwrap_or_default();
     let first = found.segments.front().map_or(old.end, |segment| segment.first);
@@ -186,7 +192,7 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
     for (from, to) in &found.holes {
         gaps.add(*from, *to);
     }
-    let waiting = end - released - gaps.within(released, end);
+    let waiting = end - released - gaps.count_within(released, end);
     // Since the position was written, messages were added,
     let new = found_end.saturating_sub(old_end);
     let expected = old.waiting + new;
@@ -195,7 +201,7 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
     let tail = old_end.saturating_sub(found_end.max(released));
     let lost = (found.torn_messages + tail).min(missing);
     // Confirmed messages that may not have been read are sent again: until then they do not count as delivered.
-    let again = old.waiting.saturating_sub(old.ledger.waiting());
+    let again = old.waiting.saturating_sub(old.ledger.waiting_records());
     let mut ledger = old.ledger;
     ledger.seen += new;
     ledger.dropped.lost += lost;
@@ -214,8 +220,8 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
     let held = std::mem::take(&mut ledger.held);
     let held = if old.is_clean { 0 } else { held };
     ledger.dropped.lost += held;
-    let ledger = balanced(ledger, waiting);
-    let recovered = Recovered {
+    let ledger = with_balance(ledger, waiting);
+    let recovered = RecoveredCounts {
         waiting,
         lost: lost + held,
         torn_files: found.torn_files,
@@ -227,7 +233,7 @@ fn settle(old: Option<Position>, found: &Found, target: &str) -> (Position, Gaps
 }
 
 /// Computes `seen` from the other counts, because a damaged or foreign position need not add up.
-fn balanced(mut ledger: Ledger, waiting: u64) -> Ledger {
+fn with_balance(mut ledger: Ledger, waiting: u64) -> Ledger {
     let others = [ledger.delivered, ledger.folded, ledger.limited, ledger.dropped.total(), waiting];
     ledger.seen = others.into_iter().fold(0, u64::saturating_add);
     ledger

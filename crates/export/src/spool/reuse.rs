@@ -2,8 +2,8 @@
 //! costs as much as a few records (docs/adr/0019).
 
 use super::frame;
-use super::place::Place;
-use super::segment::{self, Made};
+use super::place::SpoolDirectory;
+use super::segment::{self, SegmentOrigin};
 use std::fs::File;
 use std::io;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ pub(super) const KEEPS_UP_BYTES: u64 = 16 << 20;
 const FILES_MAX: usize = 4;
 
 /// Follows the last batch of a reused file, so that old bytes are not taken for the next batch.
-const END_MARK: [u8; frame::HEAD] = [0; frame::HEAD];
+const END_MARK: [u8; frame::HEAD_BYTES] = [0; frame::HEAD_BYTES];
 
 /// The file that batches are appended to.
 #[derive(Debug)]
-pub(super) struct Active {
+pub(super) struct ActiveFile {
     pub(super) file: Arc<File>,
     /// Previous size of a reused file: from its last new batch up to there, it has bytes of delivered batches.
     old_bytes: u64,
@@ -32,21 +32,21 @@ pub(super) struct Active {
     is_named_anew: bool,
 }
 
-impl Active {
+impl ActiveFile {
     /// A newly created file.
-    pub(super) fn new(file: File) -> Active {
-        Active { file: file.into(), old_bytes: 0, is_named_anew: false }
+    pub(super) fn new(file: File) -> ActiveFile {
+        ActiveFile { file: file.into(), old_bytes: 0, is_named_anew: false }
     }
 
     /// Writes `head` and `body` at byte `at`, with one system call.
     pub(super) fn write(&self, head: &[u8], body: &[u8], at: u64) -> io::Result<()> {
         let end = at + (head.len() + body.len()) as u64;
         let mark = if end < self.old_bytes { &END_MARK[..] } else { &[] };
-        frame::write_whole(&self.file, [head, body, mark], at)
+        frame::write_completely(&self.file, [head, body, mark], at)
     }
 
     /// Cuts the file off at byte `len`.
-    pub(super) fn cut(&mut self, len: u64) -> io::Result<()> {
+    pub(super) fn truncate(&mut self, len: u64) -> io::Result<()> {
         self.file.set_len(len)?;
         self.old_bytes = 0;
         Ok(())
@@ -54,7 +54,7 @@ impl Active {
 
     /// Cuts the file off at byte `len` if bytes of delivered batches follow.
     pub(super) fn cut_old(&mut self, len: u64) -> io::Result<()> {
-        if len < self.old_bytes { self.cut(len) } else { Ok(()) }
+        if len < self.old_bytes { self.truncate(len) } else { Ok(()) }
     }
 
     /// Syncs the written bytes to the disk, and the file's new name if it has one.
@@ -74,7 +74,7 @@ pub(super) struct DeliveredFiles(Vec<String>);
 
 impl DeliveredFiles {
     /// Keeps the file of the segment that begins with message `first`, or removes it.
-    pub(super) fn keep(&mut self, place: &Place, first: u64, is_small: bool) {
+    pub(super) fn store_or_remove(&mut self, place: &SpoolDirectory, first: u64, is_small: bool) {
         let (name, kept) = (segment::name_of(first), segment::new_name_of(first));
         let is_kept = is_small && self.0.len() < FILES_MAX;
         if is_kept && place.folder.rename(&name, &kept).is_ok() {
@@ -85,7 +85,7 @@ impl DeliveredFiles {
     }
 
     /// Turns one of them into the segment that begins with message `first`. Removes the file if that fails.
-    pub(super) fn begin(&mut self, place: &Place, first: u64) -> Option<Active> {
+    pub(super) fn begin(&mut self, place: &SpoolDirectory, first: u64) -> Option<ActiveFile> {
         let name = self.0.pop()?;
         let begun = begin(place, &name, first);
         if begun.is_none() {
@@ -95,16 +95,16 @@ impl DeliveredFiles {
     }
 
     /// Removes all.
-    pub(super) fn remove(&mut self, place: &Place) {
+    pub(super) fn remove(&mut self, place: &SpoolDirectory) {
         self.0.drain(..).for_each(|name| drop(place.folder.remove(name)));
     }
 }
 
-fn begin(place: &Place, name: &str, first: u64) -> Option<Active> {
+fn begin(place: &SpoolDirectory, name: &str, first: u64) -> Option<ActiveFile> {
     let file = place.file(name).ok()?;
     let old_bytes = file.metadata().ok()?.len();
-    let parts = [&segment::header(first, Made::Reused)[..], &END_MARK];
-    frame::write_whole(&file, parts, 0).ok()?;
+    let parts = [&segment::header(first, SegmentOrigin::Reused)[..], &END_MARK];
+    frame::write_completely(&file, parts, 0).ok()?;
     place.folder.rename(name, segment::name_of(first)).ok()?;
-    Some(Active { file: file.into(), old_bytes, is_named_anew: true })
+    Some(ActiveFile { file: file.into(), old_bytes, is_named_anew: true })
 }

@@ -2,7 +2,7 @@
 //! consecutively from the first one; numbers after them become a gap.
 
 use super::frame::{self, Head};
-use super::segment::{self, Made, Segment};
+use super::segment::{self, Segment, SegmentOrigin};
 use crate::Batch;
 use crate::classes::ClassBytes;
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ const BATCH_BYTES: usize = 256 << 10;
 
 /// For each class, how many bytes of messages in a file stay first, and how many bytes are removed after them.
 #[derive(Debug)]
-pub(super) struct Giving {
+pub(super) struct RemovalPlan {
     by_class: HashMap<u16, (u64, u64)>,
     /// Bytes to remove.
     pub(super) bytes: u64,
@@ -23,11 +23,11 @@ pub(super) struct Giving {
     pub(super) is_of_all: bool,
 }
 
-impl Giving {
+impl RemovalPlan {
     /// Computes what classes with an `excess` give up in a file with `classes`: their oldest or their newest messages
     /// there.
-    pub(super) fn new(classes: &ClassBytes, excess: &HashMap<u16, u64>, newest: bool) -> Giving {
-        let mut giving = Giving { by_class: HashMap::new(), bytes: 0, is_of_all: false };
+    pub(super) fn new(classes: &ClassBytes, excess: &HashMap<u16, u64>, newest: bool) -> RemovalPlan {
+        let mut giving = RemovalPlan { by_class: HashMap::new(), bytes: 0, is_of_all: false };
         let mut known = 0;
         for (class, bytes) in classes.iter() {
             let Some(excess) = excess.get(&class) else { continue };
@@ -41,7 +41,7 @@ impl Giving {
     }
 
     /// Returns true if the next message of the class, which has `bytes` bytes, is removed.
-    fn takes(&mut self, class: u16, bytes: usize) -> bool {
+    fn take_message(&mut self, class: u16, bytes: usize) -> bool {
         let Some((stays, goes)) = self.by_class.get_mut(&class) else { return false };
         let bytes = bytes as u64;
         if *stays >= bytes {
@@ -74,7 +74,7 @@ pub(super) struct Rewriter {
 }
 
 /// A file that was rewritten.
-pub(super) struct Rewritten {
+pub(super) struct RewrittenFile {
     pub(super) file: File,
     pub(super) segment: Segment,
     pub(super) kept: Vec<(u64, u64)>,
@@ -84,7 +84,7 @@ pub(super) struct Rewritten {
 impl Rewriter {
     /// Begins a file that covers the messages `first..until`.
     pub(super) fn new(file: File, first: u64, until: u64, apart_max: u64) -> io::Result<Rewriter> {
-        file.write_all_at(&segment::header(first, Made::Rewritten { until }), 0)?;
+        file.write_all_at(&segment::header(first, SegmentOrigin::Rewritten { until }), 0)?;
         Ok(Rewriter {
             file,
             segment: Segment::new(first, 0),
@@ -98,7 +98,7 @@ impl Rewriter {
     }
 
     /// Adds the remaining messages of a batch from another file.
-    pub(super) fn add(&mut self, head: &Head, batch: &Batch, giving: Option<&mut Giving>) -> io::Result<()> {
+    pub(super) fn add(&mut self, head: &Head, batch: &Batch, giving: Option<&mut RemovalPlan>) -> io::Result<()> {
         let is_far = head.stamp.saturating_sub(self.stamps.0) >= self.apart_max;
         if is_far || self.pending.bytes().len() >= BATCH_BYTES {
             self.flush()?;
@@ -108,28 +108,28 @@ impl Rewriter {
         }
         self.stamps.1 = head.stamp;
         let Some(giving) = giving else {
-            batch.runs().for_each(|(class, messages)| self.keep(batch, class, messages));
+            batch.runs_by_class().for_each(|(class, messages)| self.append_run(batch, class, messages));
             return Ok(());
         };
-        for (class, messages) in batch.runs() {
+        for (class, messages) in batch.runs_by_class() {
             if !giving.by_class.contains_key(&class) {
-                self.keep(batch, class, messages);
+                self.append_run(batch, class, messages);
                 continue;
             }
             for at in messages {
-                if giving.takes(class, batch.message(at).map_or(0, <[u8]>::len)) {
+                if giving.take_message(class, batch.message(at).map_or(0, <[u8]>::len)) {
                     self.gone += 1;
                 } else {
-                    self.keep(batch, class, at..at + 1);
+                    self.append_run(batch, class, at..at + 1);
                 }
             }
         }
         Ok(())
     }
 
-    fn keep(&mut self, batch: &Batch, class: u16, messages: std::ops::Range<usize>) {
+    fn append_run(&mut self, batch: &Batch, class: u16, messages: std::ops::Range<usize>) {
         if self.pending.is_empty() {
-            self.pending.number_from(batch.first() + messages.start as u64);
+            self.pending.number_from(batch.first_number() + messages.start as u64);
         }
         self.pending.append(batch, class, messages);
     }
@@ -140,17 +140,17 @@ impl Rewriter {
         }
         let (batch, stamp) = (std::mem::take(&mut self.pending), self.stamps.1);
         frame::encode(&batch, stamp, &mut self.head);
-        frame::write_whole(&self.file, [&self.head, batch.bytes()], self.segment.len)?;
+        frame::write_completely(&self.file, [&self.head, batch.bytes()], self.segment.len)?;
         let size = (self.head.len() + batch.bytes().len()) as u64;
         self.segment.note_batch(&batch, stamp, size);
-        self.kept.push((batch.first(), batch.end()));
-        self.pending = batch.emptied();
+        self.kept.push((batch.first_number(), batch.end()));
+        self.pending = batch.clear();
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> io::Result<Rewritten> {
+    pub(super) fn finish(mut self) -> io::Result<RewrittenFile> {
         self.flush()?;
-        Ok(Rewritten { file: self.file, segment: self.segment, kept: self.kept, gone: self.gone })
+        Ok(RewrittenFile { file: self.file, segment: self.segment, kept: self.kept, gone: self.gone })
     }
 }
 
@@ -164,16 +164,16 @@ mod tests {
         [(1, 50), (2, 20)].into_iter().for_each(|(class, bytes)| classes.add(class, bytes));
         let excess = HashMap::from([(1, 30)]);
         let goes = |newest| {
-            let mut giving = Giving::new(&classes, &excess, newest);
-            assert_eq!((giving.bytes, giving.is_of_all, giving.takes(2, 20)), (30, false, false));
-            [1; 5].map(|class| giving.takes(class, 10))
+            let mut giving = RemovalPlan::new(&classes, &excess, newest);
+            assert_eq!((giving.bytes, giving.is_of_all, giving.take_message(2, 20)), (30, false, false));
+            [1; 5].map(|class| giving.take_message(class, 10))
         };
         assert_eq!(goes(false), [true, true, true, false, false]);
         assert_eq!(goes(true), [false, false, true, true, true]);
         let excess = HashMap::from([(1, 1)]);
         for newest in [false, true] {
-            let mut giving = Giving::new(&classes, &excess, newest);
-            let gone = [1; 5].map(|class| giving.takes(class, 10)).iter().filter(|goes| **goes).count();
+            let mut giving = RemovalPlan::new(&classes, &excess, newest);
+            let gone = [1; 5].map(|class| giving.take_message(class, 10)).iter().filter(|goes| **goes).count();
             assert_eq!(gone, 1, "less than a message is a message");
         }
     }

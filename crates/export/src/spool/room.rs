@@ -1,8 +1,8 @@
 //! Making room in a full spool: the classes with the most waiting bytes lose messages (docs/adr/0020).
 
-use super::rewrite::Giving;
+use super::rewrite::RemovalPlan;
 use super::segment::Segment;
-use super::{Cached, OVERFLOW_BYTES, Spool};
+use super::{CachedBatch, OVERFLOW_BYTES, Spool};
 use crate::Batch;
 use crate::classes::ClassWeights;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ impl Spool {
     /// Returns how many; `None` without any.
     pub(super) fn make_room(&mut self, newest: bool) -> Option<u64> {
         let dropped = match &self.trouble {
-            None => self.thin(newest).or_else(|| self.drop_segment(u64::MAX)),
+            None => self.remove_excess(newest).or_else(|| self.drop_segment(u64::MAX)),
             // Removing a file frees space at once; rewriting one needs space first.
             Some(_) if self.is_full => self.drop_file_of_payers(newest),
             // Removing files does not mend a broken disk.
@@ -41,7 +41,7 @@ impl Spool {
     }
 
     /// Returns the bytes of each class above the common level, [`ClassWeights::excess`].
-    fn excess(&self) -> HashMap<u16, u64> {
+    fn excess_bytes(&self) -> HashMap<u16, u64> {
         let mut weights = ClassWeights::default();
         for segment in self.disk.segments.range(self.first_free()..) {
             weights.add(segment.classes.iter());
@@ -60,15 +60,15 @@ impl Spool {
     /// Index of the first batch in memory that is neither on disk nor being delivered.
     fn first_unwritten(&self) -> usize {
         let from = self.held.max(self.written);
-        self.memory.partition_point(|cached| cached.batch.first() < from)
+        self.memory.partition_point(|cached| cached.batch.first_number() < from)
     }
 
     /// Finds the oldest or the newest segment that has messages to remove and for which `gives` is true.
-    fn giver(&self, newest: bool, gives: impl Fn(&Segment, &Giving) -> bool) -> Option<(usize, Giving)> {
-        let excess = self.excess();
+    fn find_giver(&self, newest: bool, gives: impl Fn(&Segment, &RemovalPlan) -> bool) -> Option<(usize, RemovalPlan)> {
+        let excess = self.excess_bytes();
         let giving = |index: usize| {
             let segment = self.disk.segments.get(index)?;
-            let giving = Giving::new(&segment.classes, &excess, newest);
+            let giving = RemovalPlan::new(&segment.classes, &excess, newest);
             (giving.bytes > 0 && gives(segment, &giving)).then_some((index, giving))
         };
         let mut indices = self.first_free()..self.disk.segments.len();
@@ -76,10 +76,11 @@ impl Spool {
     }
 
     /// Removes the excess from one segment; returns the number of dropped messages.
-    fn thin(&mut self, newest: bool) -> Option<u64> {
-        let is_worth_it =
-            |segment: &Segment, giving: &Giving| giving.bytes.saturating_mul(GIVES_PART) >= segment.classes.total();
-        let (index, mut giving) = self.giver(newest, is_worth_it)?;
+    fn remove_excess(&mut self, newest: bool) -> Option<u64> {
+        let is_worth_it = |segment: &Segment, giving: &RemovalPlan| {
+            giving.bytes.saturating_mul(GIVES_PART) >= segment.classes.total()
+        };
+        let (index, mut giving) = self.find_giver(newest, is_worth_it)?;
         let segment = self.disk.segments.get(index)?;
         if giving.bytes >= segment.classes.total() {
             return self.drop_segment_at(index);
@@ -91,7 +92,7 @@ impl Spool {
             return self.drop_segment_at(index);
         };
         // Batches in memory up to the end of the segment no longer have the numbers of those on disk.
-        let stale = self.memory.partition_point(|cached| cached.batch.first() < until);
+        let stale = self.memory.partition_point(|cached| cached.batch.first_number() < until);
         self.memory_bytes -= self.memory.drain(..stale).map(|cached| cached.cost()).sum::<usize>();
         let known = self.gaps.clear(rewritten.first, until);
         let mut next = rewritten.first;
@@ -106,19 +107,19 @@ impl Spool {
 
     /// Drops a segment in which every class is above the level.
     fn drop_file_of_payers(&mut self, newest: bool) -> Option<u64> {
-        let (index, _) = self.giver(newest, |_, giving| giving.is_of_all)?;
+        let (index, _) = self.find_giver(newest, |_, giving| giving.is_of_all)?;
         self.drop_segment_at(index)
     }
 
     /// Drops messages of the class with the most bytes that are only in memory.
     fn thin_memory(&mut self, newest: bool) -> Option<u64> {
         let indices = self.first_unwritten()..self.memory.len();
-        let weights = ClassWeights::of(self.memory.range(indices.clone()).map(|cached| &*cached.batch));
-        let class = weights.heaviest()?;
+        let weights = ClassWeights::from_batches(self.memory.range(indices.clone()).map(|cached| &*cached.batch));
+        let class = weights.heaviest_class()?;
         let has_class = |at: &usize| self.memory.get(*at).is_some_and(|cached| cached.batch.has_class(class));
         let at = if newest { indices.rev().find(has_class) } else { indices.clone().find(has_class) }?;
         let cached = self.memory.remove(at)?;
-        let rest = Cached { stamp: cached.stamp, batch: Arc::new(cached.batch.without(class)) };
+        let rest = CachedBatch { stamp: cached.stamp, batch: Arc::new(cached.batch.without_class(class)) };
         self.memory_bytes -= cached.cost();
         self.overflow_bytes -= cached.cost();
         let dropped = self.gaps.add(rest.batch.end(), cached.batch.end());
@@ -133,9 +134,9 @@ impl Spool {
     /// Removes messages of classes above the level from a new batch; returns how many.
     pub(super) fn strip(&self, batch: &mut Batch) -> u64 {
         let before = batch.len();
-        for class in self.excess().into_keys() {
+        for class in self.excess_bytes().into_keys() {
             if batch.has_class(class) {
-                *batch = batch.without(class);
+                *batch = batch.without_class(class);
             }
         }
         before - batch.len()
@@ -153,8 +154,9 @@ impl Spool {
 
     fn drop_segment_at(&mut self, index: usize) -> Option<u64> {
         let gone = self.disk.remove(index)?;
-        let is_gone = |cached: &Cached| cached.batch.first() >= gone.first && cached.batch.end() <= gone.end;
-        let bytes: usize = self.memory.iter().filter(|cached| is_gone(cached)).map(Cached::cost).sum();
+        let is_gone =
+            |cached: &CachedBatch| cached.batch.first_number() >= gone.first && cached.batch.end() <= gone.end;
+        let bytes: usize = self.memory.iter().filter(|cached| is_gone(cached)).map(CachedBatch::cost).sum();
         self.memory.retain(|cached| !is_gone(cached));
         self.memory_bytes -= bytes;
         Some(self.gaps.add(gone.first.max(self.released), gone.end))

@@ -1,7 +1,7 @@
 //! A segment: a file with a header, then batches numbered without gaps. A rewritten file (version 2) may have gaps
 //! where messages were dropped to make room.
 
-use super::frame::{self, HEAD, Head, Joined, put};
+use super::frame::{self, HEAD_BYTES, Head, JoinedMessages, put};
 use crate::classes::ClassBytes;
 use std::fs::File;
 use std::io;
@@ -65,7 +65,7 @@ fn fill(file: &(impl ReadAt + ?Sized), into: &mut [u8], at: u64) -> io::Result<u
 
 /// The origin of a segment's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Made {
+pub(super) enum SegmentOrigin {
     /// A new file.
     New,
     /// A file whose messages had been delivered; some of their bytes may follow those written since.
@@ -74,12 +74,12 @@ pub(super) enum Made {
     Rewritten { until: u64 },
 }
 
-impl Made {
+impl SegmentOrigin {
     /// The number below which a rewritten file covers all messages.
-    pub(super) fn until(self) -> Option<u64> {
+    pub(super) fn end_number(self) -> Option<u64> {
         match self {
-            Made::Rewritten { until } => Some(until),
-            Made::New | Made::Reused => None,
+            SegmentOrigin::Rewritten { until } => Some(until),
+            SegmentOrigin::New | SegmentOrigin::Reused => None,
         }
     }
 }
@@ -88,7 +88,7 @@ impl Made {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Header {
     /// A segment, whose messages have numbers from `first` on.
-    Ours { first: u64, made: Made },
+    Ours { first: u64, made: SegmentOrigin },
     /// A segment of another version.
     Version(u16),
     /// The header was not written before the power failed.
@@ -122,11 +122,11 @@ fn is_number(digits: Option<&str>) -> bool {
 }
 
 /// Encodes the header of a segment.
-pub(super) fn header(first: u64, made: Made) -> [u8; HEADER] {
+pub(super) fn header(first: u64, made: SegmentOrigin) -> [u8; HEADER] {
     let (version, of) = match made {
-        Made::New => (APPENDED, 0),
-        Made::Reused => (APPENDED, REUSED),
-        Made::Rewritten { until } => (REWRITTEN, until),
+        SegmentOrigin::New => (APPENDED, 0),
+        SegmentOrigin::Reused => (APPENDED, REUSED),
+        SegmentOrigin::Rewritten { until } => (REWRITTEN, until),
     };
     let mut header = [0; HEADER];
     put(&mut header, 0, &MAGIC);
@@ -164,9 +164,9 @@ pub(super) fn read_header(file: &(impl ReadAt + ?Sized)) -> io::Result<Header> {
     }
     let eight = |at: usize| bytes.get(at..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes);
     let made = match (version, eight(24)) {
-        (REWRITTEN, until) => Made::Rewritten { until },
-        (_, REUSED) => Made::Reused,
-        _ => Made::New,
+        (REWRITTEN, until) => SegmentOrigin::Rewritten { until },
+        (_, REUSED) => SegmentOrigin::Reused,
+        _ => SegmentOrigin::New,
     };
     Ok(Header::Ours { first: eight(16), made })
 }
@@ -198,7 +198,7 @@ impl Segment {
     }
 
     /// Records that a batch was appended, except for its classes.
-    pub(super) fn note(&mut self, end: u64, stamp: u64, size: u64) {
+    pub(super) fn add_batch(&mut self, end: u64, stamp: u64, size: u64) {
         if self.marks.last().is_none_or(|(_, place)| place + MARK_EVERY <= self.len) {
             self.marks.push((self.end, self.len));
         }
@@ -213,7 +213,7 @@ impl Segment {
     /// Records that this batch was appended.
     pub(super) fn note_batch(&mut self, batch: &crate::Batch, stamp: u64, size: u64) {
         batch.class_bytes().for_each(|(class, bytes)| self.classes.add(class, bytes));
-        self.note(batch.end(), stamp, size);
+        self.add_batch(batch.end(), stamp, size);
     }
 
     /// Finds the batches of a file of `len` bytes that begins with a header; with `verify`, also reads their messages.
@@ -227,25 +227,25 @@ impl Segment {
         mut holes: Option<&mut Vec<(u64, u64)>>,
     ) -> io::Result<Segment> {
         let mut segment = Segment::new(first, 0);
-        let mut walk = Walk::new(file, len);
+        let mut walk = HeadReader::new(file, len);
         while let Some(head) = walk.head(segment.len)? {
             let is_next = head.first == segment.end || (head.first > segment.end && holes.is_some());
-            if !is_next || (verify && !is_whole(file, &head, segment.len)?) {
+            if !is_next || (verify && !is_intact(file, &head, segment.len)?) {
                 break;
             }
             if let Some(holes) = holes.as_mut().filter(|_| head.first > segment.end) {
                 holes.push((segment.end, head.first));
             }
-            let lengths = walk.bytes(segment.len + HEAD as u64, head.lengths())?;
-            frame::weigh(&head, lengths, &mut segment.classes);
-            segment.note(head.end(), head.stamp, head.size());
+            let lengths = walk.bytes(segment.len + HEAD_BYTES as u64, head.lengths())?;
+            frame::add_class_bytes(&head, lengths, &mut segment.classes);
+            segment.add_batch(head.end(), head.stamp, head.size());
         }
         Ok(segment)
     }
 
     /// True if another batch begins after the last intact one; that batch must then be torn.
     pub(super) fn is_cut_short(&self, file: &(impl ReadAt + ?Sized)) -> io::Result<bool> {
-        let mut bytes = [0; HEAD];
+        let mut bytes = [0; HEAD_BYTES];
         let filled = fill(file, &mut bytes, self.len)?;
         Ok(Head::parse(bytes.get(..filled).unwrap_or_default()).is_some_and(|head| head.first == self.end))
     }
@@ -264,7 +264,7 @@ impl Segment {
         if hint.0 <= number && hint.1 > place {
             place = hint.1;
         }
-        let mut walk = Walk::new(file, self.len);
+        let mut walk = HeadReader::new(file, self.len);
         while let Some(head) = walk.head(place)? {
             if head.end() > number {
                 return Ok(Some((place, head)));
@@ -281,38 +281,38 @@ impl Segment {
         number: u64,
         hint: (u64, u64),
         expired_before: u64,
-    ) -> io::Result<Read> {
+    ) -> io::Result<ReadResult> {
         let Some((mut place, head)) = self.place_of(file, number, hint)? else {
-            return Ok(Read::Damaged { end: self.end });
+            return Ok(ReadResult::Damaged { end: self.end });
         };
         if head.stamp < expired_before {
-            return Ok(Read::Expired { end: head.end(), place: place + head.size() });
+            return Ok(ReadResult::Expired { end: head.end(), place: place + head.size() });
         }
         let most = usize::try_from(self.len - place).unwrap_or(usize::MAX);
         let size = usize::try_from(head.size()).unwrap_or(usize::MAX);
         let mut bytes = vec![0; size.max(READ_BYTES).min(most)];
         let filled = fill(file, &mut bytes, place)?;
         bytes.truncate(filled);
-        let (mut joined, mut end, mut rest) = (Joined::default(), head.first, bytes.as_slice());
+        let (mut joined, mut end, mut rest) = (JoinedMessages::default(), head.first, bytes.as_slice());
         while let Some(next) = Head::parse(rest).filter(|next| next.first == end) {
             let size = usize::try_from(next.size()).unwrap_or(usize::MAX);
             let is_next = rest.len() >= size && next.stamp >= expired_before && joined.len() < READ_BYTES;
-            if !is_next || !joined.add(&next, rest.get(HEAD..).unwrap_or_default()) {
+            if !is_next || !joined.add(&next, rest.get(HEAD_BYTES..).unwrap_or_default()) {
                 break;
             }
             (end, place) = (next.end(), place + next.size());
             rest = rest.get(size..).unwrap_or_default();
         }
         match joined.batch(head.first).filter(|batch| !batch.is_empty()) {
-            Some(batch) => Ok(Read::Batch { batch, place }),
-            None => Ok(Read::Damaged { end: head.end() }),
+            Some(batch) => Ok(ReadResult::Batch { batch, place }),
+            None => Ok(ReadResult::Damaged { end: head.end() }),
         }
     }
 }
 
 /// The result of a read.
 #[derive(Debug)]
-pub(super) enum Read {
+pub(super) enum ReadResult {
     /// Messages, and the offset after them.
     Batch { batch: crate::Batch, place: u64 },
     /// Messages up to number `end` are too old; `place` is the offset after them.
@@ -321,15 +321,15 @@ pub(super) enum Read {
     Damaged { end: u64 },
 }
 
-fn is_whole(file: &(impl ReadAt + ?Sized), head: &Head, place: u64) -> io::Result<bool> {
-    let size = usize::try_from(head.size()).unwrap_or(usize::MAX) - HEAD;
+fn is_intact(file: &(impl ReadAt + ?Sized), head: &Head, place: u64) -> io::Result<bool> {
+    let size = usize::try_from(head.size()).unwrap_or(usize::MAX) - HEAD_BYTES;
     let mut bytes = vec![0; size];
-    let filled = fill(file, &mut bytes, place + HEAD as u64)?;
-    Ok(filled == size && Joined::default().add(head, &bytes))
+    let filled = fill(file, &mut bytes, place + HEAD_BYTES as u64)?;
+    Ok(filled == size && JoinedMessages::default().add(head, &bytes))
 }
 
 /// Reads one head after the other; if batches are small, several with one system call.
-struct Walk<'f, F: ReadAt + ?Sized> {
+struct HeadReader<'f, F: ReadAt + ?Sized> {
     file: &'f F,
     len: u64,
     window: Vec<u8>,
@@ -338,14 +338,14 @@ struct Walk<'f, F: ReadAt + ?Sized> {
     read_at_once: usize,
 }
 
-impl<'f, F: ReadAt + ?Sized> Walk<'f, F> {
-    fn new(file: &'f F, len: u64) -> Walk<'f, F> {
-        Walk { file, len, window: Vec::new(), begin: 0, read_at_once: WINDOW }
+impl<'f, F: ReadAt + ?Sized> HeadReader<'f, F> {
+    fn new(file: &'f F, len: u64) -> HeadReader<'f, F> {
+        HeadReader { file, len, window: Vec::new(), begin: 0, read_at_once: WINDOW }
     }
 
     /// Returns the head at `place`, if a batch begins there that lies within the file.
     fn head(&mut self, place: u64) -> io::Result<Option<Head>> {
-        let head = Head::parse(self.bytes(place, HEAD)?);
+        let head = Head::parse(self.bytes(place, HEAD_BYTES)?);
         Ok(head.filter(|head| place.saturating_add(head.size()) <= self.len))
     }
 
@@ -366,21 +366,21 @@ impl<'f, F: ReadAt + ?Sized> Walk<'f, F> {
 
 /// Iterates over the batches of a segment, in the form in which they were written.
 pub(super) struct Batches<'f, F: ReadAt + ?Sized> {
-    walk: Walk<'f, F>,
+    walk: HeadReader<'f, F>,
     place: u64,
 }
 
 impl<'f, F: ReadAt + ?Sized> Batches<'f, F> {
     pub(super) fn new(file: &'f F, len: u64) -> Batches<'f, F> {
-        Batches { walk: Walk { read_at_once: READ_BYTES, ..Walk::new(file, len) }, place: HEADER as u64 }
+        Batches { walk: HeadReader { read_at_once: READ_BYTES, ..HeadReader::new(file, len) }, place: HEADER as u64 }
     }
 
     /// Returns the next intact batch.
     pub(super) fn next(&mut self) -> io::Result<Option<(Head, crate::Batch)>> {
         while let Some(head) = self.walk.head(self.place)? {
-            let size = usize::try_from(head.size()).unwrap_or(usize::MAX) - HEAD;
-            let mut joined = Joined::default();
-            let is_whole = joined.add(&head, self.walk.bytes(self.place + HEAD as u64, size)?);
+            let size = usize::try_from(head.size()).unwrap_or(usize::MAX) - HEAD_BYTES;
+            let mut joined = JoinedMessages::default();
+            let is_whole = joined.add(&head, self.walk.bytes(self.place + HEAD_BYTES as u64, size)?);
             self.place += head.size();
             if let Some(batch) = joined.batch(head.first).filter(|_| is_whole) {
                 return Ok(Some((head, batch)));
@@ -396,7 +396,7 @@ pub fn fuzz_spool_segment(data: &[u8]) {
     let len = data.len() as u64;
     for verify in [true, false] {
         let mut holes = Vec::new();
-        let Ok(segment) = Segment::scan(data, first, len, verify, made.until().map(|_| &mut holes)) else {
+        let Ok(segment) = Segment::scan(data, first, len, verify, made.end_number().map(|_| &mut holes)) else {
             return;
         };
         assert!(segment.len <= len.max(HEADER as u64), "a segment longer than its file");
@@ -404,21 +404,21 @@ pub fn fuzz_spool_segment(data: &[u8]) {
         while number < segment.end {
             let before = number;
             match segment.read(data, number, hint, 1) {
-                Ok(Read::Batch { batch, place }) => {
+                Ok(ReadResult::Batch { batch, place }) => {
                     let is_hole = holes.iter().any(|(from, to)| (*from..*to).contains(&number));
-                    assert!((batch.first() <= number) != is_hole, "messages of other numbers");
+                    assert!((batch.first_number() <= number) != is_hole, "messages of other numbers");
                     assert!(batch.end() <= segment.end, "more than there is");
                     (number, hint) = (batch.end(), (batch.end(), place));
                 }
-                Ok(Read::Expired { end, place }) => (number, hint) = (end, (end, place)),
-                Ok(Read::Damaged { end }) => number = end,
+                Ok(ReadResult::Expired { end, place }) => (number, hint) = (end, (end, place)),
+                Ok(ReadResult::Damaged { end }) => number = end,
                 Err(_) => return,
             }
             assert!(number > before, "reading goes on");
         }
         let mut batches = Batches::new(data, segment.len);
         while let Ok(Some((head, batch))) = batches.next() {
-            assert!(head.first == batch.first() && batch.end() <= segment.end, "a batch of other numbers");
+            assert!(head.first == batch.first_number() && batch.end() <= segment.end, "a batch of other numbers");
         }
     }
 }
@@ -430,8 +430,8 @@ mod tests {
 
     #[test]
     fn headers_are_known_or_refused() {
-        let ours = header(7, Made::New);
-        for made in [Made::New, Made::Reused, Made::Rewritten { until: 9 }] {
+        let ours = header(7, SegmentOrigin::New);
+        for made in [SegmentOrigin::New, SegmentOrigin::Reused, SegmentOrigin::Rewritten { until: 9 }] {
             assert_eq!(read_header(&header(7, made)[..]).unwrap(), Header::Ours { first: 7, made });
         }
         assert_eq!(read_header(&ours[..20]).unwrap(), Header::Torn);

@@ -48,7 +48,7 @@ impl Syncer {
         }
     }
 
-    pub(super) fn trouble(&self) -> Option<String> {
+    pub(super) fn fault_text(&self) -> Option<String> {
         self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

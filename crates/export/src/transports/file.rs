@@ -1,9 +1,9 @@
 //! The transport to files and FIFOs.
 
 use super::packing::Packing;
-use super::rotation::{Age, Rotation};
-use super::stream::closed;
-use super::{AtOnce, Taken, Transport, is_later, named};
+use super::rotation::{FileAge, Rotation};
+use super::stream::closed_error;
+use super::{DirectDelivery, TakenPart, Transport, is_later, with_object};
 use crate::Batch;
 use std::fs;
 use std::io::{self, Write};
@@ -11,7 +11,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
-use sys::outfile::{self, Contents, FilePlace, Opening};
+use sys::outfile::{self, Contents, FilePlace, OutfileOptions};
 
 /// Appends to a file, which is created if necessary. A message is either complete in it or not in it at all.
 pub(super) struct File {
@@ -31,7 +31,7 @@ pub(super) struct File {
     packing: Option<Packing>,
     /// Bytes in the file, and its age.
     bytes: u64,
-    age: Age,
+    age: FileAge,
     /// The file has a part of a batch: the rest belongs to the same file.
     is_within_batch: bool,
 }
@@ -51,7 +51,7 @@ impl File {
             is_regular: true,
             rotation,
             bytes: 0,
-            age: Age::since(SystemTime::UNIX_EPOCH),
+            age: FileAge::from_begin(SystemTime::UNIX_EPOCH),
             is_within_batch: false,
         }
     }
@@ -75,14 +75,16 @@ impl File {
     /// Packs the files that were moved away.
     fn pack(&mut self) -> io::Result<()> {
         match (&mut self.packing, self.rotation, &self.place) {
-            (Some(packing), Some(rotation), Some(place)) if self.is_regular => packing.look(place, rotation.keep),
+            (Some(packing), Some(rotation), Some(place)) if self.is_regular => {
+                packing.continue_packing(place, rotation.keep)
+            }
             _ => Ok(()),
         }
     }
 
     /// Opens the file. Opening a FIFO that has no reader fails; the caller retries later.
-    fn opened(&mut self) -> io::Result<(fs::File, fs::Metadata)> {
-        let how = Opening::stream(Contents::Appended);
+    fn open_file(&mut self) -> io::Result<(fs::File, fs::Metadata)> {
+        let how = OutfileOptions::stream(Contents::Appended);
         self.place = FilePlace::of_output(&self.path)?.map(Arc::new);
         let file = match &self.place {
             Some(place) => place.open(how)?,
@@ -97,39 +99,43 @@ impl File {
         self.open()
     }
 
-    fn write(&mut self, batch: &Batch, at: usize, bytes: &[u8]) -> io::Result<Taken> {
-        let file = self.file.as_mut().ok_or_else(closed)?;
+    fn write(&mut self, batch: &Batch, at: usize, bytes: &[u8]) -> io::Result<TakenPart> {
+        let file = self.file.as_mut().ok_or_else(closed_error)?;
         match file.write(bytes) {
-            Ok(written) if written == bytes.len() => Ok(Taken { bytes: written, refused: 0 }),
+            Ok(written) if written == bytes.len() => Ok(TakenPart { bytes: written, refused: 0 }),
             Ok(written) => match self.cut_back(batch, at, written) {
                 taken if taken.bytes > 0 => Ok(taken),
-                _ => Err(named("cannot write to", &self.path.to_string_lossy(), &io::ErrorKind::StorageFull.into())),
+                _ => Err(with_object(
+                    "cannot write to",
+                    &self.path.to_string_lossy(),
+                    &io::ErrorKind::StorageFull.into(),
+                )),
             },
             Err(error) if is_later(&error) => {
                 std::thread::sleep(std::time::Duration::from_millis(5));
-                Ok(Taken::default())
+                Ok(TakenPart::default())
             }
-            Err(error) => Err(named("cannot write to", &self.path.to_string_lossy(), &error)),
+            Err(error) => Err(with_object("cannot write to", &self.path.to_string_lossy(), &error)),
         }
     }
 
     /// Removes the part of a message that was written before the disk was full.
-    fn cut_back(&mut self, batch: &Batch, at: usize, written: usize) -> Taken {
-        let whole = batch.start_of(batch.whole_in(at + written));
+    fn cut_back(&mut self, batch: &Batch, at: usize, written: usize) -> TakenPart {
+        let whole = batch.start_of(batch.count_complete(at + written));
         let torn = (at + written).saturating_sub(whole.max(at));
         let Some(file) = self.file.as_ref().filter(|_| self.is_regular && torn > 0) else {
-            return Taken { bytes: written, refused: 0 };
+            return TakenPart { bytes: written, refused: 0 };
         };
         let cut = file.metadata().and_then(|facts| file.set_len(facts.len().saturating_sub(torn as u64)));
         let bytes = if cut.is_ok() { written - torn } else { written };
-        Taken { bytes, refused: 0 }
+        TakenPart { bytes, refused: 0 }
     }
 }
 
 /// Fails if the file would be refused now. Creates nothing.
 pub(super) fn check(path: &Path) -> io::Result<()> {
     match FilePlace::of_output(path)? {
-        Some(place) => place.look(place.name(), Opening::stream(Contents::Appended)).map(drop),
+        Some(place) => place.stat(place.name(), OutfileOptions::stream(Contents::Appended)).map(drop),
         None => Ok(()),
     }
 }
@@ -144,24 +150,24 @@ fn in_words(error: io::Error) -> io::Error {
 
 impl Transport for File {
     fn open(&mut self) -> io::Result<()> {
-        self.hangups = sys::signal::hangups();
+        self.hangups = sys::signal::hangup_count();
         let (mut file, facts) = self
-            .opened()
+            .open_file()
             .map_err(in_words)
-            .map_err(|error| named("cannot open", &self.path.to_string_lossy(), &error))?;
+            .map_err(|error| with_object("cannot open", &self.path.to_string_lossy(), &error))?;
         self.is_regular = facts.file_type().is_file();
         if self.is_regular && facts.len() == 0 && !self.header.is_empty() {
             file.write_all(&self.header)?;
         }
         self.bytes = if facts.len() == 0 { self.header.len() as u64 } else { facts.len() };
-        self.age = Age::since(facts.created().unwrap_or_else(|_| SystemTime::now()));
+        self.age = FileAge::from_begin(facts.created().unwrap_or_else(|_| SystemTime::now()));
         self.identity = (facts.dev(), facts.ino());
         self.file = Some(file);
         Ok(())
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
-        if self.hangups != sys::signal::hangups() {
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
+        if self.hangups != sys::signal::hangup_count() {
             self.reopen()?;
         }
         let bytes = batch.bytes().get(at..).unwrap_or_default();
@@ -173,14 +179,14 @@ impl Transport for File {
     }
 
     /// A FIFO's reader may take any time.
-    fn at_once(&self) -> AtOnce {
-        if self.is_regular { AtOnce::MayWait } else { AtOnce::Never }
+    fn direct_delivery(&self) -> DirectDelivery {
+        if self.is_regular { DirectDelivery::MayWait } else { DirectDelivery::Never }
     }
 
     /// Reopens a file that was moved away or removed, and any file after SIGHUP.
     fn check(&mut self) -> io::Result<()> {
         let now = fs::metadata(&self.path).map(|facts| (facts.dev(), facts.ino()));
-        if now.is_ok_and(|now| now == self.identity) && self.hangups == sys::signal::hangups() {
+        if now.is_ok_and(|now| now == self.identity) && self.hangups == sys::signal::hangup_count() {
             self.rotate(0)?;
             return self.pack();
         }

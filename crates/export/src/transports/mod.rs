@@ -28,7 +28,7 @@ const CONNECT: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// The part of a batch that a transport has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Taken {
+pub struct TakenPart {
     /// Bytes of the batch, from the requested offset on.
     pub bytes: usize,
     /// Messages among them that can never be sent.
@@ -37,7 +37,7 @@ pub struct Taken {
 
 /// Whether the thread that hands messages over may deliver them itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum AtOnce {
+pub enum DirectDelivery {
     /// Yes. Messages that cannot be sent at once are left.
     WithoutWait,
     /// Yes, but it may have to wait, for example for a slow disk.
@@ -53,20 +53,20 @@ pub trait Transport: Send {
 
     /// Sends messages of `batch` from byte `at` on, as many as the receiver takes without a long wait: none if it
     /// takes nothing for 0.2 s. After an error, the receiver never has a part of a message that looks complete.
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken>;
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart>;
 
-    /// Whether [`Transport::send_at_once`] may be called.
-    fn at_once(&self) -> AtOnce {
-        AtOnce::Never
+    /// Whether [`Transport::send_without_waiting`] may be called.
+    fn direct_delivery(&self) -> DirectDelivery {
+        DirectDelivery::Never
     }
 
     /// Like [`Transport::send`], but never waits.
-    fn send_at_once(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+    fn send_without_waiting(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
         self.send(batch, at)
     }
 
     /// Bytes taken since opening that the receiver has not confirmed; 0 if the transport has no confirmations.
-    fn unconfirmed(&mut self) -> io::Result<u64> {
+    fn unconfirmed_bytes(&mut self) -> io::Result<u64> {
         Ok(0)
     }
 
@@ -88,7 +88,7 @@ pub trait Transport: Send {
     }
 
     /// The reason why messages were refused since the last call, if it is known.
-    fn complaint(&mut self) -> Option<String> {
+    fn take_refusal_reason(&mut self) -> Option<String> {
         None
     }
 
@@ -154,7 +154,9 @@ fn check_file(path: &Path, format: crate::Format) -> io::Result<()> {
         _ => file::check(path),
     };
     match looked {
-        Err(error) if error.raw_os_error().is_none() => Err(named("cannot open", &path.to_string_lossy(), &error)),
+        Err(error) if error.raw_os_error().is_none() => {
+            Err(with_object("cannot open", &path.to_string_lossy(), &error))
+        }
         _ => Ok(()),
     }
 }
@@ -168,7 +170,7 @@ fn check_postgres(address: &crate::PostgresAddress, files: &TlsFiles) -> io::Res
         SslMode::Require => return Err(without_tls()),
         _ => Vec::new(),
     };
-    if std::env::args_os().any(|word| address.is_told_in(&word.to_string_lossy())) {
+    if std::env::args_os().any(|word| address.is_contained_in(&word.to_string_lossy())) {
         let text = "the password is on the command line, where every user of this host can read it: use PGPASSWORD, \
                     ?passfile=FILE or log.toml";
         warnings.push(format!("{address}: {text}"));
@@ -212,7 +214,7 @@ const ADDRESSES_MAX: usize = 16;
 /// Resolves a receiver `HOST:PORT` to addresses, in the order in which to try them (getaddrinfo(3)).
 fn resolve(receiver: &str) -> io::Result<Vec<std::net::SocketAddr>> {
     use std::net::ToSocketAddrs;
-    let found = receiver.to_socket_addrs().map_err(|error| named("cannot find", receiver, &error))?;
+    let found = receiver.to_socket_addrs().map_err(|error| with_object("cannot find", receiver, &error))?;
     let found: Vec<_> = found.take(ADDRESSES_MAX).collect();
     if found.is_empty() {
         return Err(io::Error::new(io::ErrorKind::NotFound, format!("{receiver} has no address")));
@@ -226,7 +228,7 @@ fn connect_unix(path: &std::path::Path) -> io::Result<std::os::unix::net::UnixSt
 }
 
 /// Adds the attempt and its object to an error.
-fn named(what: &str, object: &str, error: &io::Error) -> io::Error {
+fn with_object(what: &str, object: &str, error: &io::Error) -> io::Error {
     io::Error::new(error.kind(), format!("{what} {object}: {error}"))
 }
 

@@ -1,6 +1,6 @@
 //! Rotation of files: when a file is moved away, and to which name.
 
-use super::named;
+use super::with_object;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::time::{Duration, Instant, SystemTime};
@@ -24,53 +24,53 @@ pub struct Rotation {
 
 /// The age of a file.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Age {
+pub(super) struct FileAge {
     begun: SystemTime,
     opened: Instant,
 }
 
-impl Age {
+impl FileAge {
     /// The age of a file that was begun at `begun` and is opened now.
-    pub(super) fn since(begun: SystemTime) -> Age {
-        Age { begun, opened: Instant::now() }
+    pub(super) fn from_begin(begun: SystemTime) -> FileAge {
+        FileAge { begun, opened: Instant::now() }
     }
 
     /// Returns the age, which is at least the time since the file was opened: a clock that was set back prevents no
     /// rotation.
-    fn now(self) -> Duration {
+    fn age(self) -> Duration {
         self.begun.elapsed().unwrap_or_default().max(self.opened.elapsed())
     }
 }
 
 impl Rotation {
     /// True if a file of `bytes` and `age` must be rotated before `more` bytes are added.
-    pub(super) fn is_due(&self, bytes: u64, age: Age, more: u64) -> bool {
+    pub(super) fn is_due(&self, bytes: u64, age: FileAge, more: u64) -> bool {
         let is_full = self.bytes_max.is_some_and(|most| bytes.saturating_add(more) > most);
-        is_full || self.age_max.is_some_and(|most| age.now() >= most)
+        is_full || self.age_max.is_some_and(|most| age.age() >= most)
     }
 
     /// Renames the file at `place` and the earlier rotated files, packed or not, to the next number.
     pub(super) fn rotate(&self, place: &FilePlace) -> io::Result<()> {
         let (keep, folder, name) = (self.keep.max(1), place.folder(), place.name());
         // Renaming does not replace it if only one of the two files is packed.
-        let oldest = numbered(name, keep);
-        for file in [packed(&oldest), oldest] {
-            if_there(folder.remove(&file)).map_err(|error| failed("cannot remove", &file, &error))?;
+        let oldest = numbered_name(name, keep);
+        for file in [packed_name(&oldest), oldest] {
+            ignore_missing(folder.remove(&file)).map_err(|error| error_at("cannot remove", &file, &error))?;
         }
         for number in (0..keep).rev() {
-            let (from, to) = (numbered(name, number), numbered(name, number + 1));
+            let (from, to) = (numbered_name(name, number), numbered_name(name, number + 1));
             let moved = match number {
                 0 => folder.rename(&from, &to),
-                _ => if_there(folder.rename(&from, &to))
-                    .and_then(|()| if_there(folder.rename(packed(&from), packed(&to)))),
+                _ => ignore_missing(folder.rename(&from, &to))
+                    .and_then(|()| ignore_missing(folder.rename(packed_name(&from), packed_name(&to)))),
             };
-            moved.map_err(|error| failed("cannot rotate", &from, &error))?;
+            moved.map_err(|error| error_at("cannot rotate", &from, &error))?;
         }
         Ok(())
     }
 }
 
-fn if_there(done: Result<(), SysError>) -> Result<(), SysError> {
+fn ignore_missing(done: Result<(), SysError>) -> Result<(), SysError> {
     match done {
         Err(error) if error.errno == Errno::NOENT => Ok(()),
         done => done,
@@ -78,19 +78,19 @@ fn if_there(done: Result<(), SysError>) -> Result<(), SysError> {
 }
 
 /// Converts the error of a system call on the file `name`.
-pub(super) fn failed(what: &str, name: &OsStr, error: &SysError) -> io::Error {
-    named(what, &name.to_string_lossy(), &io::Error::from_raw_os_error(error.errno.0))
+pub(super) fn error_at(what: &str, name: &OsStr, error: &SysError) -> io::Error {
+    with_object(what, &name.to_string_lossy(), &io::Error::from_raw_os_error(error.errno.0))
 }
 
 /// The name of a file after packing.
-pub(super) fn packed(name: &OsStr) -> OsString {
+pub(super) fn packed_name(name: &OsStr) -> OsString {
     let mut name = name.to_owned();
     name.push(".zst");
     name
 }
 
 /// The name of a file after `number` rotations.
-pub(super) fn numbered(name: &OsStr, number: u32) -> OsString {
+pub(super) fn numbered_name(name: &OsStr, number: u32) -> OsString {
     let mut name = name.to_owned();
     if number > 0 {
         name.push(format!(".{number}"));
@@ -108,8 +108,8 @@ mod tests {
     fn files_are_full_or_old() {
         let rotation = Rotation { bytes_max: Some(100), age_max: Some(Duration::from_secs(60)), keep: 1, packer: None };
         let wall = SystemTime::now();
-        let past = |seconds| Age::since(wall - Duration::from_secs(seconds));
-        let (now, old, future) = (past(0), past(61), Age::since(wall + Duration::from_secs(61)));
+        let past = |seconds| FileAge::from_begin(wall - Duration::from_secs(seconds));
+        let (now, old, future) = (past(0), past(61), FileAge::from_begin(wall + Duration::from_secs(61)));
         assert!(!rotation.is_due(50, now, 50) && rotation.is_due(50, now, 51));
         assert!(rotation.is_due(0, old, 0) && !rotation.is_due(0, future, 0));
         let never = Rotation { bytes_max: None, age_max: None, keep: 1, packer: None };
@@ -121,9 +121,9 @@ mod tests {
     fn issue_12_a_clock_that_was_set_back_stops_no_rotation() {
         let rotation = Rotation { bytes_max: None, age_max: Some(Duration::from_secs(60)), keep: 1, packer: None };
         let begun = SystemTime::now() + Duration::from_secs(100_000_000);
-        assert!(!rotation.is_due(1, Age::since(begun), 1));
+        assert!(!rotation.is_due(1, FileAge::from_begin(begun), 1));
         let opened = Instant::now().checked_sub(Duration::from_secs(61)).unwrap();
-        assert!(rotation.is_due(1, Age { begun, opened }, 1));
+        assert!(rotation.is_due(1, FileAge { begun, opened }, 1));
     }
 
     #[test]

@@ -1,9 +1,9 @@
 //! The transport to SQLite: rows are inserted into a table, in one transaction per batch.
 
-use super::stream::PATIENCE;
-use super::{Taken, Transport};
+use super::stream::WRITE_TIMEOUT;
+use super::{TakenPart, Transport};
 use crate::Batch;
-use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, places, quoted};
+use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, column_indexes, quote_name};
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql, Transaction, TransactionBehavior};
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use sys::outfile::{Contents, FilePlace, Opening};
+use sys::outfile::{Contents, FilePlace, OutfileOptions};
 
 /// Longest time that another program may lock the database before it counts as away.
 ///
@@ -40,7 +40,7 @@ struct Table {
 }
 
 impl Table {
-    fn of(header: &[u8]) -> Table {
+    fn from_header(header: &[u8]) -> Table {
         let shape = TableShape::of_header(header);
         Table { id: shape.id(), shape, places: None }
     }
@@ -48,8 +48,8 @@ impl Table {
     /// Creates what is missing: the table, columns of a table that an earlier run has made, and the view.
     fn create(&mut self, db: &Transaction<'_>) -> rusqlite::Result<()> {
         let shape = &self.shape;
-        let name = quoted(&shape.name);
-        let column = |(name, kind): &(String, ColumnType)| format!("{} {}", quoted(name), sql_type(*kind));
+        let name = quote_name(&shape.name);
+        let column = |(name, kind): &(String, ColumnType)| format!("{} {}", quote_name(name), sql_type(*kind));
         let columns: Vec<String> = shape.columns.iter().map(column).collect();
         if shape.procedure.is_none() {
             db.execute_batch(&format!("CREATE TABLE IF NOT EXISTS {name} ({})", columns.join(", ")))?;
@@ -58,7 +58,7 @@ impl Table {
         let known: Vec<String> = known.query_map([&shape.name], |row| row.get(0))?.collect::<Result<_, _>>()?;
         if shape.procedure.is_some() {
             // If there is no table, the insert reports it.
-            self.places = Some(places(&known, &shape.columns));
+            self.places = Some(column_indexes(&known, &shape.columns));
             return Ok(());
         }
         let is_known = |name: &str| known.iter().any(|known| known.eq_ignore_ascii_case(name));
@@ -75,20 +75,20 @@ impl Table {
         if db.query_row(is_table, [view], |row| row.get::<_, i64>(0))? != 0 {
             return Ok(());
         }
-        let (view, select) = (quoted(view), select.replace(TABLE_PLACE, &quoted(&self.shape.name)));
+        let (view, select) = (quote_name(view), select.replace(TABLE_PLACE, &quote_name(&self.shape.name)));
         db.execute_batch(&format!("DROP VIEW IF EXISTS {view}; CREATE VIEW {view} AS {select}"))
     }
 
     fn insert(&self) -> String {
-        let ours = || self.shape.columns.iter().map(|(name, _)| quoted(name)).collect();
+        let ours = || self.shape.columns.iter().map(|(name, _)| quote_name(name)).collect();
         let names: Vec<String> = match &self.places {
-            Some(places) => places.iter().map(|(name, _)| quoted(name)).collect(),
+            Some(places) => places.iter().map(|(name, _)| quote_name(name)).collect(),
             None => ours(),
         };
         // A table without columns does not exist: the statement's error reports that.
         let places = vec!["?"; names.len().max(1)].join(", ");
         let names = if names.is_empty() { "x".to_owned() } else { names.join(", ") };
-        format!("INSERT INTO {} ({names}) VALUES ({places})", quoted(&self.shape.name))
+        format!("INSERT INTO {} ({names}) VALUES ({places})", quote_name(&self.shape.name))
     }
 }
 
@@ -115,14 +115,14 @@ impl ToSql for TypedValue<'_> {
 impl Database {
     /// Writes to the database at `path`, into the table that `header` describes.
     pub(super) fn new(path: PathBuf, header: &[u8]) -> Database {
-        Database { path, table: Table::of(header), connection: None, identity: None, busy_since: None }
+        Database { path, table: Table::from_header(header), connection: None, identity: None, busy_since: None }
     }
 
-    fn opened(&mut self) -> rusqlite::Result<Connection> {
+    fn open_database(&mut self) -> rusqlite::Result<Connection> {
         // Does not enable URIs, so a name that begins with `file:` is a plain file name.
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let mut db = Connection::open_with_flags(&self.path, flags)?;
-        db.busy_timeout(PATIENCE)?;
+        db.busy_timeout(WRITE_TIMEOUT)?;
         // Readers do not block the writer. A crash of the machine may lose the last transactions, but not the
         // database.
         if self.table.shape.procedure.is_none() {
@@ -135,13 +135,13 @@ impl Database {
     }
 
     /// Inserts the messages of `batch` from `first` on.
-    fn insert(db: &mut Connection, table: &Table, batch: &Batch, first: usize) -> rusqlite::Result<Taken> {
+    fn insert(db: &mut Connection, table: &Table, batch: &Batch, first: usize) -> rusqlite::Result<TakenPart> {
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut taken = Taken { bytes: batch.bytes().len() - batch.start_of(first), refused: 0 };
+        let mut taken = TakenPart { bytes: batch.bytes().len() - batch.start_of(first), refused: 0 };
         let mut insert = transaction.prepare(&table.insert())?;
         let mut cells: Vec<TypedValue<'_>> = Vec::new();
         for message in (first..).map_while(|index| batch.message(index)) {
-            let mut values = TypedValues::of(message);
+            let mut values = TypedValues::from_bytes(message);
             if values.next() != Some(TypedValue::Integer(table.id)) {
                 // The row waited on disk while the columns were changed.
                 taken.refused += 1;
@@ -172,11 +172,11 @@ impl Database {
         self.busy_since.get_or_insert_with(Instant::now).elapsed() > BUSY_MAX
     }
 
-    fn identity_now(&self) -> Option<(u64, u64)> {
+    fn current_identity(&self) -> Option<(u64, u64)> {
         fs::metadata(&self.path).ok().map(|facts| (facts.dev(), facts.ino()))
     }
 
-    fn named(&self, what: &str, error: &rusqlite::Error) -> io::Error {
+    fn with_object(&self, what: &str, error: &rusqlite::Error) -> io::Error {
         let kind = match error.sqlite_error_code() {
             Some(ErrorCode::DiskFull) => io::ErrorKind::StorageFull,
             Some(ErrorCode::PermissionDenied | ErrorCode::ReadOnly) => io::ErrorKind::PermissionDenied,
@@ -190,28 +190,29 @@ impl Transport for Database {
     fn open(&mut self) -> io::Result<()> {
         self.connection = None;
         let path = self.path.to_string_lossy();
-        check_files(&self.path).map_err(|error| super::named("cannot open the database", &path, &error))?;
-        self.connection = Some(self.opened().map_err(|error| self.named("cannot open the database", &error))?);
-        self.identity = self.identity_now();
+        check_files(&self.path).map_err(|error| super::with_object("cannot open the database", &path, &error))?;
+        self.connection =
+            Some(self.open_database().map_err(|error| self.with_object("cannot open the database", &error))?);
+        self.identity = self.current_identity();
         self.busy_since = None;
         Ok(())
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
-        let db = self.connection.as_mut().ok_or_else(super::stream::closed)?;
-        match Database::insert(db, &self.table, batch, batch.whole_in(at)) {
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
+        let db = self.connection.as_mut().ok_or_else(super::stream::closed_error)?;
+        match Database::insert(db, &self.table, batch, batch.count_complete(at)) {
             Ok(taken) => {
                 self.busy_since = None;
                 Ok(taken)
             }
-            Err(error) if is_busy(&error) && !self.is_busy_for_long() => Ok(Taken::default()),
-            Err(error) => Err(self.named("cannot write to the database", &error)),
+            Err(error) if is_busy(&error) && !self.is_busy_for_long() => Ok(TakenPart::default()),
+            Err(error) => Err(self.with_object("cannot write to the database", &error)),
         }
     }
 
     /// Recreates a database that was moved away or removed.
     fn check(&mut self) -> io::Result<()> {
-        if self.identity.is_some() && self.identity_now() == self.identity {
+        if self.identity.is_some() && self.current_identity() == self.identity {
             return Ok(());
         }
         self.open()
@@ -226,22 +227,22 @@ impl Transport for Database {
 pub(super) fn check(path: &Path) -> io::Result<()> {
     let place = FilePlace::find(path)?;
     place.check_path()?;
-    let own = Opening::regular(Contents::Kept);
-    place.look(place.name(), own)?;
+    let own = OutfileOptions::regular(Contents::Kept);
+    place.stat(place.name(), own)?;
     BESIDE.into_iter().try_for_each(|suffix| {
-        let name = beside(&place, suffix);
-        place.look(&name, own).map(drop).map_err(|error| of_file_beside(&name, &error))
+        let name = sibling_name(&place, suffix);
+        place.stat(&name, own).map(drop).map_err(|error| sibling_error(&name, &error))
     })
 }
 
-fn beside(place: &FilePlace, suffix: &str) -> OsString {
+fn sibling_name(place: &FilePlace, suffix: &str) -> OsString {
     let mut name = place.name().to_owned();
     name.push(suffix);
     name
 }
 
-fn of_file_beside(name: &OsStr, error: &io::Error) -> io::Error {
-    super::named("beside it,", &name.to_string_lossy(), error)
+fn sibling_error(name: &OsStr, error: &io::Error) -> io::Error {
+    super::with_object("beside it,", &name.to_string_lossy(), error)
 }
 
 /// Suffixes of the files that SQLite creates next to a database: the write-ahead log, its index, the rollback journal.
@@ -257,8 +258,8 @@ fn check_files(path: &Path) -> io::Result<()> {
     // In /tmp another user could create them first. SQLite ignores an empty file.
     let makes = place.is_shared()?;
     for suffix in BESIDE {
-        let name = beside(&place, suffix);
-        place.prepare(&name, makes).map_err(|error| of_file_beside(&name, &error))?;
+        let name = sibling_name(&place, suffix);
+        place.prepare(&name, makes).map_err(|error| sibling_error(&name, &error))?;
     }
     Ok(())
 }
@@ -352,7 +353,7 @@ mod tests {
         db.open().unwrap();
         let other = Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
-        assert_eq!(db.send(&batch(&shape(AB), &[A, B]), 0).unwrap(), Taken::default());
+        assert_eq!(db.send(&batch(&shape(AB), &[A, B]), 0).unwrap(), TakenPart::default());
         // After this long, the database counts as away and the error is reported.
         db.busy_since = Instant::now().checked_sub(2 * BUSY_MAX);
         let said = db.send(&batch(&shape(AB), &[A, B]), 0).unwrap_err().to_string();
@@ -373,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn a_database_that_was_moved_is_made_anew() {
+    fn a_database_that_was_moved_is_recreated() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         let mut db = Database::new(path.clone(), &shape(AB).to_header());
@@ -386,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_database_is_said() {
+    fn a_file_that_is_no_database_is_reported() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("a.db");
         fs::write(&path, "a text that is certainly longer than the header of a database, which is no database")

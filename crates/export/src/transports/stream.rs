@@ -1,15 +1,15 @@
 //! Functions that all byte streams share.
 
-use super::{Taken, is_later};
+use super::{TakenPart, is_later};
 use crate::Batch;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, TcpStream};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-use sys::connection::{receive_now, send_now};
+use sys::connection::{receive_without_waiting, send_without_waiting};
 
 /// Longest time that a write waits for the receiver.
-pub(super) const PATIENCE: Duration = Duration::from_millis(200);
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_millis(200);
 
 /// Most reads at once from a receiver, of 16 KiB each: more than its kernel and ours hold by default.
 ///
@@ -19,12 +19,12 @@ pub(super) const PATIENCE: Duration = Duration::from_millis(200);
 const READS_MAX: usize = 512;
 
 /// Writes as much as the stream takes.
-pub(super) fn write_some(stream: &mut impl Write, batch: &Batch, at: usize) -> io::Result<Taken> {
+pub(super) fn write_some(stream: &mut impl Write, batch: &Batch, at: usize) -> io::Result<TakenPart> {
     let bytes = batch.bytes().get(at..).unwrap_or_default();
     match stream.write(bytes) {
         Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WriteZero.into()),
-        Ok(bytes) => Ok(Taken { bytes, refused: 0 }),
-        Err(error) if is_later(&error) => Ok(Taken::default()),
+        Ok(bytes) => Ok(TakenPart { bytes, refused: 0 }),
+        Err(error) if is_later(&error) => Ok(TakenPart::default()),
         Err(error) => Err(error),
     }
 }
@@ -70,17 +70,17 @@ pub(super) fn end(mut stream: &TcpStream) {
 }
 
 /// A stream whose reads and writes never wait, even if it is a blocking one.
-pub(super) struct WithoutWait<'s, S: AsFd>(pub(super) &'s S);
+pub(super) struct NonBlockingStream<'s, S: AsFd>(pub(super) &'s S);
 
-impl<S: AsFd> Read for WithoutWait<'_, S> {
+impl<S: AsFd> Read for NonBlockingStream<'_, S> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        receive_now(self.0.as_fd(), into).map_err(|errno| io::Error::from_raw_os_error(errno.0))
+        receive_without_waiting(self.0.as_fd(), into).map_err(|errno| io::Error::from_raw_os_error(errno.0))
     }
 }
 
-impl<S: AsFd> Write for WithoutWait<'_, S> {
+impl<S: AsFd> Write for NonBlockingStream<'_, S> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        send_now(self.0.as_fd(), bytes).map_err(|errno| io::Error::from_raw_os_error(errno.0))
+        send_without_waiting(self.0.as_fd(), bytes).map_err(|errno| io::Error::from_raw_os_error(errno.0))
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -89,6 +89,6 @@ impl<S: AsFd> Write for WithoutWait<'_, S> {
 }
 
 /// The error of a connection that is not open.
-pub(super) fn closed() -> io::Error {
+pub(super) fn closed_error() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "not connected")
 }

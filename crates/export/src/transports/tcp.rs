@@ -1,7 +1,7 @@
 //! The transport over TCP. Bytes acknowledged by the receiver's kernel count as delivered.
 
-use super::stream::{PATIENCE, WithoutWait, closed, drain, end, write_some};
-use super::{AtOnce, CONNECT, Taken, Transport, named, resolve};
+use super::stream::{NonBlockingStream, WRITE_TIMEOUT, closed_error, drain, end, write_some};
+use super::{CONNECT, DirectDelivery, TakenPart, Transport, resolve, with_object};
 use crate::Batch;
 use std::io::{self, ErrorKind};
 use std::net::TcpStream;
@@ -35,7 +35,7 @@ impl Tcp {
     }
 
     fn stream(&mut self) -> io::Result<&mut TcpStream> {
-        self.stream.as_mut().ok_or_else(closed)
+        self.stream.as_mut().ok_or_else(closed_error)
     }
 }
 
@@ -58,7 +58,7 @@ fn connect_any(receiver: &str) -> io::Result<TcpStream> {
             Err(error) => failed = Some(error),
         }
     }
-    let error = named("cannot connect to", receiver, &failed.unwrap_or_else(|| ErrorKind::TimedOut.into()));
+    let error = with_object("cannot connect to", receiver, &failed.unwrap_or_else(|| ErrorKind::TimedOut.into()));
     match addresses.len() {
         0 | 1 => Err(error),
         count => Err(io::Error::new(error.kind(), format!("{error} ({count} addresses tried)"))),
@@ -69,7 +69,7 @@ fn connect_any(receiver: &str) -> io::Result<TcpStream> {
 pub(super) fn connect(receiver: &str) -> io::Result<TcpStream> {
     let stream = connect_any(receiver)?;
     stream.set_nodelay(true)?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let _ = set_user_timeout(stream.as_fd(), USER_TIMEOUT_MS);
     Ok(stream)
 }
@@ -86,7 +86,7 @@ impl LargestWindow {
     /// Looks at the connection. Between two looks the kernel sends waiting data, and the window may have been larger
     /// than at either of them. But a receiver never takes back a window that it has announced (RFC 9293, section
     /// 3.8.6), so the window was at most the bytes acknowledged since the last look plus the window announced now.
-    pub(super) fn look(&mut self, stream: &TcpStream) {
+    pub(super) fn update_window(&mut self, stream: &TcpStream) {
         let Ok(now) = peer_progress(stream.as_fd()) else { return };
         let since = now.acknowledged.saturating_sub(self.acknowledged);
         self.bytes = self.bytes.max(since + u64::from(now.window));
@@ -108,7 +108,7 @@ impl Transport for Tcp {
         Ok(())
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
         let stream = self.stream()?;
         let taken = write_some(stream, batch, at)?;
         if taken.bytes == 0 {
@@ -118,20 +118,20 @@ impl Transport for Tcp {
         Ok(taken)
     }
 
-    fn at_once(&self) -> AtOnce {
+    fn direct_delivery(&self) -> DirectDelivery {
         // The output's thread must read the receiver's data until everything is confirmed.
-        if self.talks { AtOnce::Never } else { AtOnce::WithoutWait }
+        if self.talks { DirectDelivery::Never } else { DirectDelivery::WithoutWait }
     }
 
-    fn send_at_once(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
-        write_some(&mut WithoutWait(self.stream()?), batch, at)
+    fn send_without_waiting(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
+        write_some(&mut NonBlockingStream(self.stream()?), batch, at)
     }
 
-    fn unconfirmed(&mut self) -> io::Result<u64> {
-        let stream = self.stream.as_ref().ok_or_else(closed)?;
+    fn unconfirmed_bytes(&mut self) -> io::Result<u64> {
+        let stream = self.stream.as_ref().ok_or_else(closed_error)?;
         let bytes = unacknowledged(stream.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
         // Look afterwards, so that everything acknowledged above is covered.
-        self.window.look(stream);
+        self.window.update_window(stream);
         Ok(bytes)
     }
 
@@ -146,12 +146,12 @@ impl Transport for Tcp {
     }
 
     fn check(&mut self) -> io::Result<()> {
-        self.talks = drain(&mut WithoutWait(self.stream()?))?;
+        self.talks = drain(&mut NonBlockingStream(self.stream()?))?;
         Ok(())
     }
 
     fn close(&mut self) {
-        let has_everything = matches!(self.unconfirmed(), Ok(0)) && self.check().is_ok();
+        let has_everything = matches!(self.unconfirmed_bytes(), Ok(0)) && self.check().is_ok();
         if let Some(stream) = self.stream.take().filter(|_| has_everything) {
             end(&stream);
         }
@@ -179,9 +179,9 @@ mod tests {
         batch.bytes_mut().resize(16 << 20, b'x');
         batch.end_message();
         let mut written = 0;
-        let mut write = |tcp: &mut Tcp| written += tcp.send_at_once(&batch, written).unwrap().bytes;
+        let mut write = |tcp: &mut Tcp| written += tcp.send_without_waiting(&batch, written).unwrap().bytes;
         write(&mut tcp);
-        tcp.unconfirmed().unwrap();
+        tcp.unconfirmed_bytes().unwrap();
         let before = tcp.window.unread_max();
         socket::set_number(&receiver, socket::SOL_SOCKET, socket::SO_RCVLOWAT, ROOM).unwrap();
         let until = Instant::now() + Duration::from_secs(60);
@@ -193,7 +193,7 @@ mod tests {
         drop(receiver);
         let unread = unread(&tcp);
         assert!(unread > before, "the buffer has grown: {unread} of {written}");
-        tcp.unconfirmed().unwrap();
+        tcp.unconfirmed_bytes().unwrap();
         let error = io::Error::from(ErrorKind::ConnectionReset);
         assert!(tcp.unread_after(&error) >= unread, "{unread} unread, {:?}", tcp.window);
     }

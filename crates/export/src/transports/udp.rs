@@ -1,7 +1,7 @@
 //! UDP: one datagram per message. A datagram counts as delivered if it is sent and not refused for a while.
 
-use super::stream::{PATIENCE, closed};
-use super::{Taken, Transport, is_later, named, resolve};
+use super::stream::{WRITE_TIMEOUT, closed_error};
+use super::{TakenPart, Transport, is_later, resolve, with_object};
 use crate::Batch;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// A datagram counts as delivered if the receiver's host does not refuse it (ICMP) within this time.
 const REFUSAL: Duration = Duration::from_millis(250);
 /// A name is resolved again after this time, in case the receiver has moved.
-const LOOKUP_AGAIN: Duration = Duration::from_secs(60);
+const LOOKUP_INTERVAL: Duration = Duration::from_secs(60);
 
 /// A connected UDP socket: if no program receives, the host answers with ICMP and the socket reports an error.
 pub(super) struct Udp {
@@ -50,7 +50,7 @@ impl Udp {
         let any = if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
         let socket = UdpSocket::bind(SocketAddr::new(any, 0))?;
         socket.connect(address)?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         self.socket = Some(socket);
         Ok(())
     }
@@ -58,7 +58,7 @@ impl Udp {
     /// Resolves the name again now and then. On failure keeps the address, which may still be right.
     fn follow_name(&mut self) -> io::Result<()> {
         let is_address = self.receiver.parse::<SocketAddr>().is_ok();
-        if is_address || self.looked_up.elapsed() < LOOKUP_AGAIN || self.socket.is_none() {
+        if is_address || self.looked_up.elapsed() < LOOKUP_INTERVAL || self.socket.is_none() {
             return Ok(());
         }
         self.looked_up = Instant::now();
@@ -71,7 +71,7 @@ impl Udp {
     }
 
     /// Returns the error if the receiver's host refused an earlier datagram.
-    fn refused(&mut self) -> io::Result<()> {
+    fn take_refusal(&mut self) -> io::Result<()> {
         let told = match (self.refusal.take(), &self.socket) {
             (Some(error), _) => Some(error),
             (None, Some(socket)) => socket.take_error()?,
@@ -79,7 +79,7 @@ impl Udp {
         };
         let Some(error) = told else { return Ok(()) };
         (self.refused_at, self.turn) = (Some(Instant::now()), self.turn.wrapping_add(1));
-        Err(named("cannot send to", &self.receiver, &error))
+        Err(with_object("cannot send to", &self.receiver, &error))
     }
 }
 
@@ -101,12 +101,12 @@ impl Transport for Udp {
                 Err(error) => failed = Some(error),
             }
         }
-        Err(named("cannot send to", &self.receiver, &failed.unwrap_or_else(|| ErrorKind::NotFound.into())))
+        Err(with_object("cannot send to", &self.receiver, &failed.unwrap_or_else(|| ErrorKind::NotFound.into())))
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
-        self.refused()?;
-        let socket = self.socket.as_ref().ok_or_else(closed)?;
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
+        self.take_refusal()?;
+        let socket = self.socket.as_ref().ok_or_else(closed_error)?;
         let mut refusal = None;
         let taken = send_each(batch, at, &mut |message| {
             // The kernel reports a refusal only once, so keep it.
@@ -114,7 +114,7 @@ impl Transport for Udp {
                 refusal = Some(io::Error::from(error.kind())).filter(|_| is_refusal(error));
             })
         });
-        let taken = taken.or_else(|error| if refusal.is_some() { Ok(Taken::default()) } else { Err(error) })?;
+        let taken = taken.or_else(|error| if refusal.is_some() { Ok(TakenPart::default()) } else { Err(error) })?;
         self.refusal = refusal;
         if taken.bytes > 0 {
             self.recent.push_back((Instant::now(), taken.bytes));
@@ -123,8 +123,8 @@ impl Transport for Udp {
     }
 
     /// Returns the bytes of the datagrams sent in the last 250 ms, which may still be refused.
-    fn unconfirmed(&mut self) -> io::Result<u64> {
-        self.refused()?;
+    fn unconfirmed_bytes(&mut self) -> io::Result<u64> {
+        self.take_refusal()?;
         while let Some((sent, _)) = self.recent.front().copied().filter(|(sent, _)| sent.elapsed() >= REFUSAL) {
             self.recent.pop_front();
             self.refused_at = self.refused_at.filter(|refused| *refused >= sent);
@@ -133,7 +133,7 @@ impl Transport for Udp {
     }
 
     fn check(&mut self) -> io::Result<()> {
-        self.refused()?;
+        self.take_refusal()?;
         self.follow_name()
     }
 
@@ -156,10 +156,10 @@ pub(super) fn send_each(
     batch: &Batch,
     at: usize,
     send: &mut dyn FnMut(&[u8]) -> io::Result<usize>,
-) -> io::Result<Taken> {
-    let mut taken = Taken::default();
-    let first = batch.whole_in(at);
-    for index in first..batch.ends().len() {
+) -> io::Result<TakenPart> {
+    let mut taken = TakenPart::default();
+    let first = batch.count_complete(at);
+    for index in first..batch.message_ends().len() {
         let message = batch.message(index).unwrap_or_default();
         match send(message) {
             Ok(_) => {}
@@ -205,7 +205,7 @@ mod tests {
         PORT.store(port(&second), SeqCst);
         udp.check().unwrap();
         udp.send(&batch, 0).unwrap();
-        udp.looked_up -= LOOKUP_AGAIN;
+        udp.looked_up -= LOOKUP_INTERVAL;
         udp.check().unwrap();
         udp.send(&batch, 0).unwrap();
         let mut place = [0; 9];

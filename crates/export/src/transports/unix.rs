@@ -1,8 +1,8 @@
 //! The transports to unix sockets: streams, and datagrams for receivers like /dev/log.
 
-use super::stream::{PATIENCE, WithoutWait, closed, drain, write_some};
+use super::stream::{NonBlockingStream, WRITE_TIMEOUT, closed_error, drain, write_some};
 use super::udp::send_each;
-use super::{Taken, Transport, connect_unix, named};
+use super::{TakenPart, Transport, connect_unix, with_object};
 use crate::Batch;
 use std::io;
 use std::os::fd::AsFd;
@@ -29,15 +29,15 @@ impl UnixConnection {
 impl Transport for UnixConnection {
     fn open(&mut self) -> io::Result<()> {
         let stream = connect_unix(&self.path);
-        let stream = stream.map_err(|error| named("cannot connect to", &self.path.to_string_lossy(), &error))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        let stream = stream.map_err(|error| with_object("cannot connect to", &self.path.to_string_lossy(), &error))?;
+        stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
         self.stream = Some(stream);
         self.unread = 0;
         Ok(())
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
-        let stream = self.stream.as_mut().ok_or_else(closed)?;
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
+        let stream = self.stream.as_mut().ok_or_else(closed_error)?;
         let taken = write_some(stream, batch, at)?;
         if taken.bytes == 0 {
             // The receiver may wait until its own data is read.
@@ -47,8 +47,8 @@ impl Transport for UnixConnection {
         Ok(taken)
     }
 
-    fn unconfirmed(&mut self) -> io::Result<u64> {
-        let stream = self.stream.as_ref().ok_or_else(closed)?;
+    fn unconfirmed_bytes(&mut self) -> io::Result<u64> {
+        let stream = self.stream.as_ref().ok_or_else(closed_error)?;
         let unread = unacknowledged(stream.as_fd()).map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
         // When a receiver closes its end, unread bytes also vanish from the queue: an empty queue means that they were
         // read only if the receiver is still there.
@@ -59,7 +59,7 @@ impl Transport for UnixConnection {
     }
 
     fn check(&mut self) -> io::Result<()> {
-        drain(&mut WithoutWait(self.stream.as_ref().ok_or_else(closed)?)).map(drop)
+        drain(&mut NonBlockingStream(self.stream.as_ref().ok_or_else(closed_error)?)).map(drop)
     }
 
     fn close(&mut self) {
@@ -84,14 +84,14 @@ impl Transport for UnixDatagrams {
     fn open(&mut self) -> io::Result<()> {
         let socket = UnixDatagram::unbound()?;
         let connected = socket.connect(&self.path);
-        connected.map_err(|error| named("cannot connect to", &self.path.to_string_lossy(), &error))?;
-        socket.set_write_timeout(Some(PATIENCE))?;
+        connected.map_err(|error| with_object("cannot connect to", &self.path.to_string_lossy(), &error))?;
+        socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         self.socket = Some(socket);
         Ok(())
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
-        let socket = self.socket.as_ref().ok_or_else(closed)?;
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
+        let socket = self.socket.as_ref().ok_or_else(closed_error)?;
         send_each(batch, at, &mut |message| socket.send(message))
     }
 

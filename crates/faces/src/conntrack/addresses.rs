@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn ports_behind_addresses() {
+    fn ports_after_addresses() {
         let split = |word: &str| split_port(word.as_bytes()).map_err(|stop| stop.text());
         for (word, address, port) in [
             ("1.2.3.4:80", "1.2.3.4", Some(80)),

@@ -11,7 +11,7 @@ use super::want::{Side, Want, inverse};
 use super::words::output;
 use crate::conntrack::output::{Change, EntryOptions};
 use conntrack::CtTable;
-use conntrack::change::{Given, GivenExpectation, Rewrite, Target};
+use conntrack::change::{EntryAttrs, ExpectationAttrs, Rewrite, Target};
 use engine::Disposition;
 use netlink::DumpError;
 use record::SinkError;
@@ -35,7 +35,7 @@ pub(super) fn create(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     }
 }
 
-fn new_entry(line: &Line) -> Given<'_> {
+fn new_entry(line: &Line) -> EntryAttrs<'_> {
     let want = &line.want;
     let proto = want.proto.unwrap_or(0);
     let (mut orig, mut reply) = (want.orig_tuple(), want.tuple(&want.reply, proto));
@@ -52,13 +52,13 @@ fn new_entry(line: &Line) -> Given<'_> {
             (reply.src_part, reply.dst_part) = parts;
             orig = inverse(&reply);
         }
-        _ if line.bug_compatible => reply = as_said(want, reply, &inverse(&orig)),
+        _ if line.bug_compatible => reply = as_typed(want, reply, &inverse(&orig)),
         _ => reply = completed(line, &inverse(&orig)),
     }
     orig.zone = want.orig_zone;
     reply.zone = want.reply_zone;
     let (snat, dnat) = rewrites(line, &orig);
-    Given {
+    EntryAttrs {
         orig: Some(orig),
         reply: Some(reply),
         status: want.status.map(|status| status.set),
@@ -72,23 +72,23 @@ fn new_entry(line: &Line) -> Given<'_> {
 }
 
 /// The attributes shared by new and changed entries.
-fn meta(want: &Want) -> Given<'static> {
+fn meta(want: &Want) -> EntryAttrs<'static> {
     let is_tcp = want.proto == Some(ip_proto::TCP);
     let closed = matches!(want.state, Some(CtState::Tcp(state)) if state >= TIME_WAIT);
-    Given {
+    EntryAttrs {
         timeout_s: want.timeout_s,
         state: want.state,
         tcp_flags: is_tcp.then_some(if closed { LIBERAL | CLOSE_INIT } else { LIBERAL }),
         // The tool also uses native byte order.
         vtags: want.vtags.map(|tag| tag.map(u32::to_ne_bytes)),
         dccp_role: want.dccp_role,
-        ..Given::default()
+        ..EntryAttrs::default()
     }
 }
 
 /// The tool's reply tuple if both tuples were started on the command line: unspecified values are zero, including the
 /// protocol. Only ICMP values apply to both tuples.
-fn as_said(want: &Want, reply: CtTuple, plain: &CtTuple) -> CtTuple {
+fn as_typed(want: &Want, reply: CtTuple, plain: &CtTuple) -> CtTuple {
     let said = want.reply.src_part.is_some() || want.reply.dst_part.is_some();
     if matches!(reply.proto, ip_proto::ICMP | ip_proto::ICMPV6) {
         return CtTuple { src_part: plain.src_part, dst_part: plain.dst_part, ..reply };
@@ -158,7 +158,7 @@ pub(super) fn update(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
                 return Ok(false);
             }
         }
-        let key = Given { orig: Some(row.orig), zone: row.zone, ..Given::default() };
+        let key = EntryAttrs { orig: Some(row.orig), zone: row.zone, ..EntryAttrs::default() };
         let mut written = Ok(());
         let mut is_same = false;
         let got = run.changes.get(&key, |now| {
@@ -182,7 +182,7 @@ fn reason(error: &DumpError, line: &Line) -> String {
 }
 
 /// The change to request for an entry; None if the entry already has these values.
-fn changed<'g>(line: &Line, row: &Conntrack<'_>, room: &'g mut [Vec<u8>; 2]) -> Option<Given<'g>> {
+fn changed<'g>(line: &Line, row: &Conntrack<'_>, room: &'g mut [Vec<u8>; 2]) -> Option<EntryAttrs<'g>> {
     let want = &line.want;
     let status = want.status.map(|wanted| row.status.map_or(0, |now| now.0) | wanted.set);
     let mark = want.mark.map(|(mark, mask)| row.mark.unwrap_or(0) & !mask ^ mark);
@@ -196,7 +196,7 @@ fn changed<'g>(line: &Line, row: &Conntrack<'_>, room: &'g mut [Vec<u8>; 2]) -> 
     let [bits, mask] = &*room;
     let labels = labels.then_some((bits.as_slice(), (!mask.is_empty()).then_some(mask.as_slice())));
     let state = want.state.or(row.state.filter(|_| want.vtags.iter().any(Option::is_some)));
-    Some(Given {
+    Some(EntryAttrs {
         orig: Some(row.orig),
         status,
         mark,
@@ -280,7 +280,7 @@ pub(super) fn get(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let filter = Filter::new(line)?;
     let want = &line.want;
     let key = if line.has_any(given::ORIG) {
-        Given { orig: Some(want.orig_tuple()), ..Given::default() }
+        EntryAttrs { orig: Some(want.orig_tuple()), ..EntryAttrs::default() }
     } else if line.bug_compatible {
         // The tool sends no request without an original tuple.
         return Err(Stop::refused(&words(Errno::INVAL, line.command)));
@@ -289,7 +289,7 @@ pub(super) fn get(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
         let icmp = Side { src_part, dst_part, ..want.reply };
         let is_icmp = matches!(want.proto, Some(ip_proto::ICMP | ip_proto::ICMPV6));
         let side = if is_icmp { &icmp } else { &want.reply };
-        Given { reply: Some(want.tuple(side, want.proto.unwrap_or(0))), ..Given::default() }
+        EntryAttrs { reply: Some(want.tuple(side, want.proto.unwrap_or(0))), ..EntryAttrs::default() }
     };
     let clock = Times::new(run.session);
     let names = |bit: u16| line.labels.as_ref().and_then(|labels| labels.name(bit));
@@ -329,7 +329,7 @@ pub(super) fn change_expectation(run: &mut Run<'_>, line: &Line) -> Result<u64, 
     let changed = if line.command == Some(Command::ExpDelete) {
         run.changes.delete_expectation(&want.orig_tuple())
     } else {
-        run.changes.create_expectation(&GivenExpectation {
+        run.changes.create_expectation(&ExpectationAttrs {
             tuple: Some(want.tuple(&want.expected, proto)),
             mask: Some(want.tuple(&want.mask, proto)),
             master: Some(want.orig_tuple()),
@@ -344,7 +344,7 @@ pub(super) fn get_expectation(run: &mut Run<'_>, line: &Line) -> Result<u64, Sto
     let clock = Times::new(run.session);
     let mut writer = run.writer(form(line), &clock, None);
     let (mut count, mut written): (u64, Result<(), SinkError>) = (0, Ok(()));
-    let given = GivenExpectation { master: Some(line.want.orig_tuple()), ..GivenExpectation::default() };
+    let given = ExpectationAttrs { master: Some(line.want.orig_tuple()), ..ExpectationAttrs::default() };
     let got = run.changes.get_expectation(&given, |row| {
         written = writer.expectation(row, None, clock.now());
         count += 1;

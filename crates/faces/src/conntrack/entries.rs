@@ -23,7 +23,7 @@ pub(super) fn read(
 ) -> Result<Accounting, Stop> {
     let options = Options { table: line.table, ..Options::new(session.netns_id()) };
     let source = ConntrackSource::new(session.host(), options).with_cache(&session.backends().conntrack);
-    let source = if wants_dump(line, &filter) { source.as_dump(filter) } else { source.narrowed(filter) };
+    let source = if wants_dump(line, &filter) { source.as_dump(filter) } else { source.with_kernel_filter(filter) };
     let mut demand = Demand::<Nat>::new(&[], Vec::new());
     demand.need = need;
     if line.want.id.is_some() {
@@ -32,7 +32,7 @@ pub(super) fn read(
     if line.has(given::SECMARK) {
         demand.need |= nat_need::SECCTX;
     }
-    let read = read_rows(session, &source, demand, &Lookups::none(), each);
+    let read = read_rows(session, &source, demand, &Lookups::empty(), each);
     let mut stats = read.map_err(|error| stop(&error, line))?;
     if !stats.is_partial() {
         // The tool does not report which backend it used.

@@ -61,7 +61,7 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
             written = show.one(told);
             if written.is_ok() { Next::More } else { Next::Stop }
         });
-        show.lost(events.lost());
+        show.lost(events.lost_messages());
         // Events that arrived together are written together and flushed at once.
         match (tide, written.and_then(|()| show.writer.flush())) {
             (Ok(StreamState::Open), Ok(())) => {}

@@ -138,7 +138,7 @@ impl<'l> Filter<'l> {
         // The status decides; an event without status has only its tuples.
         let has_ports = row.orig.has_ports() || row.orig.proto == ip_proto::GRE;
         let differs = addr != now || has_ports && port != port_now;
-        let is = row.status.map_or(differs, |status| status.has(bit));
+        let is = row.status.map_or(differs, |status| status.contains(bit));
         is && to.addr.is_none_or(|to| addr != now && to == now)
             && to.port.is_none_or(|to| has_ports && port != port_now && to == port_now)
     }
@@ -222,7 +222,7 @@ fn rewritten_old(
     (addr, now): (Addr, Addr),
     (port, port_now): (u16, u16),
 ) -> bool {
-    let looked_at = row.status.is_none_or(|status| status.has(done));
+    let looked_at = row.status.is_none_or(|status| status.contains(done));
     let (by_addr, by_port) = (looked_at && addr != now, looked_at && port != port_now);
     let to_addr = to.addr.filter(|addr| matches!(addr, Addr::V4(_)));
     match (to_addr, to.port) {

@@ -6,7 +6,7 @@ use super::stop::{Stop, head, warn};
 use super::words::output;
 use crate::conntrack::output::{EntryOptions, EntryWriter, Form, LabelNames};
 use conntrack::change::Changes;
-use conntrack::{DecodeError, Dumped, NetnsRef};
+use conntrack::{DecodeError, DumpResult, NetnsRef};
 use lookups::session::Session;
 use netlink::DumpError;
 use record::Accounting;
@@ -49,7 +49,7 @@ impl<'s> Run<'s> {
     }
 
     /// Records the errors of a dump.
-    pub(super) fn note(&mut self, dumped: &Dumped) {
+    pub(super) fn note(&mut self, dumped: &DumpResult) {
         self.note_nonsense("entries", dumped.malformed, dumped.first_error);
         if dumped.end.interrupted {
             self.stats.incomplete(1, "the table changed while it was read: entries may be missing or duplicated");

@@ -8,7 +8,7 @@ use super::run::{Run, Times, ToStdout, form, refused};
 use super::stop::Stop;
 use super::words::output;
 use crate::conntrack::output::EntryOptions;
-use conntrack::change::{Changes, Given};
+use conntrack::change::{Changes, EntryAttrs};
 use conntrack::{CtTable, dump_expectations};
 use engine::Disposition;
 use record::SinkError;
@@ -48,7 +48,7 @@ pub(super) fn list(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
 #[cold]
 fn put_with_secctx(writer: &mut ToStdout<'_>, changes: &mut Changes<'_>, row: &Conntrack<'_>) -> Result<(), SinkError> {
     let mut secctx = None;
-    let given = Given { orig: Some(row.orig), zone: row.zone, ..Given::default() };
+    let given = EntryAttrs { orig: Some(row.orig), zone: row.zone, ..EntryAttrs::default() };
     // The entry may have ended, which is not an error.
     let _ = changes.get(&given, |now| secctx = now.secctx.map(<[u8]>::to_vec));
     writer.row(&Conntrack { secctx: secctx.as_deref(), ..*row })

@@ -102,7 +102,7 @@ pub(super) fn inverse(of: &CtTuple) -> CtTuple {
         let code = of.icmp().map_or(0, |part| part.code);
         CtTuple { src: of.dst, dst: of.src, dst_part: u16::from_be_bytes([255, code]), ..*of }
     };
-    of.inverse().unwrap_or_else(unanswered)
+    of.reply_tuple().unwrap_or_else(unanswered)
 }
 
 /// Parses a number like atol(3): blanks, a sign, digits; 0 if it has no digits.

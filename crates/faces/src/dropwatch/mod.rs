@@ -13,7 +13,7 @@ use ::drops::{DropOrigins, MONITOR_QUEUE};
 use lookups::session::{Session, SessionTarget};
 use monitor::{Monitor, MonitoringEnd};
 use runtime::exit::Exit;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::print;
 use std::ffi::OsString;
 use std::io::BufRead;
@@ -112,7 +112,7 @@ pub(crate) fn run(call: &Call) -> u8 {
         Ok(DropwatchCall::Help) => print(USAGE),
         Ok(DropwatchCall::Methods) => print(METHODS),
         Ok(DropwatchCall::UnknownMethod(name)) => {
-            print(&format!("Unknown lookup method {}\n", sys::escaped(name.as_bytes())));
+            print(&format!("Unknown lookup method {}\n", sys::escape_bytes(name.as_bytes())));
             FAILED
         }
         Ok(DropwatchCall::Run(with_names)) => {
@@ -132,7 +132,7 @@ pub(crate) fn run(call: &Call) -> u8 {
 }
 
 fn failed(why: &str) -> u8 {
-    say(&format!("dropwatch: {why}"));
+    print_message(&format!("dropwatch: {why}"));
     FAILED
 }
 
@@ -154,7 +154,7 @@ fn lines() -> Receiver<String> {
         }
     });
     if let Err(error) = reader {
-        say(&format!("dropwatch: standard input cannot be read: {error}"));
+        print_message(&format!("dropwatch: standard input cannot be read: {error}"));
     }
     told
 }
@@ -179,7 +179,7 @@ impl Prompt {
             let line = line.trim_end_matches(['\n', '\r']);
             if !has_terminal {
                 // Echo the line like a terminal.
-                print(&format!("{}\n", sys::escaped(line.as_bytes())));
+                print(&format!("{}\n", sys::escape_bytes(line.as_bytes())));
             }
             match line {
                 "start" => match self.monitor() {
@@ -222,7 +222,7 @@ impl Prompt {
                  Tail dropped: {hardware}\n"
             ),
             Err(error) => {
-                say(&format!("dropwatch: {error}"));
+                print_message(&format!("dropwatch: {error}"));
                 String::new()
             }
         }

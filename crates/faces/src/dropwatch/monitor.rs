@@ -7,7 +7,7 @@ use lookups::session::Session;
 use record::rows::Drops;
 use record::{Accounting, Demand, Next, Source, field_index};
 use runtime::local_time::local_time;
-use runtime::messages::{footer, say};
+use runtime::messages::{footer, print_message};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::mpsc::Receiver;
@@ -120,7 +120,7 @@ impl<'s> Monitor<'s> {
     fn wait(&mut self, end_ns: u64, lines: &Receiver<String>) -> Option<MonitoringEnd> {
         loop {
             if let Err(error) = self.take() {
-                say(&format!("dropwatch: {error}"));
+                print_message(&format!("dropwatch: {error}"));
                 return Some(MonitoringEnd::Interrupted);
             }
             // At end of input, monitoring continues as in the tool, which reads no input during monitoring.
@@ -192,7 +192,7 @@ impl<'s> Monitor<'s> {
             if self.is_over() {
                 return Ok(());
             }
-            put_drops(text, &DropsAt { count, address, place: self.symbols.place(address) });
+            put_drops(text, &DropsAt { count, address, place: self.symbols.locate(address) });
             self.shown += 1;
         }
         for (trap, &count) in &traps {

@@ -12,7 +12,7 @@ mod show;
 mod switches;
 
 use super::Call;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::print;
 use switches::Ask;
 
@@ -67,7 +67,7 @@ pub(crate) fn run(call: &Call) -> u8 {
             OK
         }
         Err(wrong) => {
-            say(&format!("lstf: {wrong}"));
+            print_message(&format!("lstf: {wrong}"));
             FAILED
         }
     }

@@ -155,7 +155,7 @@ impl<'a> LstfTable<'a> {
                 return buf.extend_from_slice(cell);
             };
             buf.extend_from_slice(text);
-            let column = stop_behind(widths.get(i).copied().unwrap_or(0), self.style.bug_compatible);
+            let column = stop_after(widths.get(i).copied().unwrap_or(0), self.style.bug_compatible);
             let missing = column.saturating_sub(characters(text)).div_ceil(STOP);
             buf.extend(std::iter::repeat_n(b'\t', missing));
         }
@@ -164,7 +164,7 @@ impl<'a> LstfTable<'a> {
 
 /// Returns the tab stop where the next column begins. lstf uses a stop that a widest cell of 8, 16, … characters has
 /// already reached, so that the columns run together.
-fn stop_behind(width: usize, bug_compatible: bool) -> usize {
+fn stop_after(width: usize, bug_compatible: bool) -> usize {
     if bug_compatible { width.next_multiple_of(STOP) } else { (width / STOP + 1) * STOP }
 }
 

@@ -16,7 +16,7 @@ use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
     Accounting, Addr, Demand, Expr, LookupId, Lookups, Op, Operand, Prefix, Proto, SinkError, State, Test, field_index,
 };
-use runtime::messages::{footer, say};
+use runtime::messages::{footer, print_message};
 use runtime::stdout::Stdout;
 use sinks::Out;
 use sockets::SocketSource;
@@ -36,7 +36,7 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
     let session = match Session::open(SessionTarget { resolve: !switches.numeric, ..SessionTarget::default() }) {
         Ok(session) => session,
         Err(error) => {
-            say(&error.to_string());
+            print_message(&error.to_string());
             return FAILED;
         }
     };
@@ -54,7 +54,7 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
         Ok(Ended::Whole) | Err(Failure::Sink(SinkError::Closed)) => OK,
         Ok(Ended::Partial) => FAILED,
         Err(failure) => {
-            say(&failure.to_string());
+            print_message(&failure.to_string());
             FAILED
         }
     }
@@ -114,7 +114,7 @@ impl Face<'_> {
             let due = sys::clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
             if !self.session.sleep_until(due) {
                 let failed = self.session.wait_failure();
-                failed.iter().for_each(|why| say(why));
+                failed.iter().for_each(|why| print_message(why));
                 return Ok(if failed.is_some() { Ended::Partial } else { Ended::Whole });
             }
         }
@@ -130,7 +130,7 @@ impl Face<'_> {
         let elsewhere = self.owners_elsewhere(&mut stats)?;
         let mut lookups = enrichment.lookups();
         if let Some(owners) = &elsewhere {
-            lookups = lookups.with(LookupId::Owners, owners);
+            lookups = lookups.with_lookup(LookupId::Owners, owners);
         }
         let options = flows::FlowOptions {
             ephemeral: self.ephemeral().into(),
@@ -188,12 +188,12 @@ impl Face<'_> {
         let mut rows = Vec::new();
         let mut names = DnsNames::new(self.session, PATIENCE, false);
         let stats = read_flows(self.session, self.switches, source, |flow| {
-            names.ask(flow.local_addr);
-            names.ask(flow.peer_addr);
+            names.request(flow.local_addr);
+            names.request(flow.peer_addr);
             rows.push(Kept::new(flow));
             Disposition::Emitted
         })?;
-        names.settle();
+        names.wait_for_answers();
         let name_of = |addr: Addr| names.name(addr);
         let mut writer = Writer::new(LstfStyle { names: Some(&name_of), ..style }, json);
         let written = rows.iter().try_for_each(|row| writer.row(&row.flow(), &mut self.out));
@@ -209,7 +209,7 @@ fn read_flows(
     source: &FlowSource<'_>,
     each: impl FnMut(&Flow<'_>) -> Disposition,
 ) -> Result<Accounting, Failure> {
-    read_rows(session, source, demand(switches.processes), &Lookups::none(), each).map_err(Failure::Read)
+    read_rows(session, source, demand(switches.processes), &Lookups::empty(), each).map_err(Failure::Read)
 }
 
 /// The writer of either output format.

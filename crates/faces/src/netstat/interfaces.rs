@@ -56,10 +56,10 @@ fn read(session: &Session, wanted: &Interfaces) -> Result<Links, Broken> {
         let _ = links.read_inet6(host, netns, None);
     }
     if links.over > 0 {
-        messages::say(&format!("{} interfaces and addresses left out: too many", links.over));
+        messages::print_message(&format!("{} interfaces and addresses left out: too many", links.over));
     }
     if links.interrupted {
-        messages::say("interfaces changed while they were read: the list may be incomplete");
+        messages::print_message("interfaces changed while they were read: the list may be incomplete");
     }
     Ok(links)
 }

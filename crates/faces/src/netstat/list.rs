@@ -133,7 +133,7 @@ fn read(
     mut each: impl FnMut(&Socket<'_>) -> Disposition,
 ) -> Result<Accounting, ReadError> {
     // netstat reads the kernel's files and does not report missing ones.
-    let options = Options { families: list.families, quiet: true, ..Options::only(proto, session.netns_id()) };
+    let options = Options { families: list.families, quiet: true, ..Options::for_table(proto, session.netns_id()) };
     let source = SocketSource::new(session.host(), options).with_cache(&session.backends().sockets);
     let show = list.options.show;
     let mut demand: Demand<Sockets> = Demand::new(&[], states(proto, show).into_iter().collect());
@@ -150,7 +150,7 @@ fn read(
         demand.need |= need::INODE | need::UID;
     }
     let each = |row: &Socket<'_>| if show.wants(row) { each(row) } else { Disposition::Filtered };
-    read_rows(session, &source, demand, &Lookups::none(), each)
+    read_rows(session, &source, demand, &Lookups::empty(), each)
 }
 
 /// The filter for the states to list, which the kernel can apply.
@@ -175,7 +175,7 @@ impl Known {
                     warn_of_hidden(owners.report());
                     known.owners = Some(owners);
                 }
-                Err(error) => messages::say(&error.to_string()),
+                Err(error) => messages::print_message(&error.to_string()),
             }
         }
         if options.extended && !options.numeric_users {
@@ -188,15 +188,15 @@ impl Known {
     }
 
     fn lookups(&self) -> Lookups<'_> {
-        let mut lookups = Lookups::none();
+        let mut lookups = Lookups::empty();
         if let Some(owners) = &self.owners {
-            lookups = lookups.with(LookupId::Owners, owners);
+            lookups = lookups.with_lookup(LookupId::Owners, owners);
         }
         if let Some(users) = &self.users {
-            lookups = lookups.with(LookupId::Users, users);
+            lookups = lookups.with_lookup(LookupId::Users, users);
         }
         if let Some(hosts) = &self.hosts {
-            lookups = lookups.with(LookupId::Hosts, hosts);
+            lookups = lookups.with_lookup(LookupId::Hosts, hosts);
         }
         lookups
     }
@@ -207,7 +207,7 @@ fn warn_of_hidden(report: &OwnersReport) {
     let euid = sys::caps::euid();
     let denied = report.unreadable > 0 && report.refusal.is_none_or(|why| why.is_denied());
     if euid == 0 || !denied {
-        return report.lines().iter().for_each(|line| messages::say(line));
+        return report.lines().iter().for_each(|line| messages::print_message(line));
     }
     let words = if report.sockets == 0 {
         format!("(No info could be read for \"-p\": geteuid()={euid} but you should be root.)\n")

@@ -92,7 +92,9 @@ impl Reader<'_> {
         });
         broken?;
         match read {
-            Ok(end) if end.interrupted => messages::say("the routes changed while they were read: some may be missing"),
+            Ok(end) if end.interrupted => {
+                messages::print_message("the routes changed while they were read: some may be missing")
+            }
             Ok(_) => {}
             Err(error) => {
                 return Err(Broken::Reported(complain(&format!("cannot read the routes: {error}"), 1)));
@@ -142,7 +144,7 @@ impl Reader<'_> {
 
 fn lookups(hosts: Option<&HostNames>) -> Lookups<'_> {
     match hosts {
-        Some(hosts) => Lookups::none().with(LookupId::Hosts, hosts),
-        None => Lookups::none(),
+        Some(hosts) => Lookups::empty().with_lookup(LookupId::Hosts, hosts),
+        None => Lookups::empty(),
     }
 }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use sys::outfile::{self, Contents, Opening};
+use sys::outfile::{self, Contents, OutfileOptions};
 use sys::{Fd, Host, SysError};
 
 /// Maximum number of bytes to read. The kernel has some 600 counters of 60 bytes each.
@@ -49,13 +49,14 @@ impl History {
     /// Opens or creates the file, waits for its lock and reads it. A file older than the host's last boot is emptied,
     /// unless its counters are not used (`ignore`).
     pub(super) fn open(path: &Path, ignore: bool) -> Result<History, HistoryFault> {
-        let file =
-            outfile::open(path, Opening::private(Contents::Kept)).map_err(|error| match error.raw_os_error() {
+        let file = outfile::open(path, OutfileOptions::private(Contents::Kept)).map_err(|error| {
+            match error.raw_os_error() {
                 None if !path.is_symlink() => HistoryFault::NotOurs,
                 // Reports the tool's error, because the tool opens the file with O_NOFOLLOW.
                 None => HistoryFault::Open(io::Error::from_raw_os_error(sys::Errno::LOOP.0)),
                 Some(_) => HistoryFault::Open(error),
-            })?;
+            }
+        })?;
         let lock = Fd::from(file.try_clone().map_err(HistoryFault::Open)?);
         sys::socket::lock_file(&lock).map_err(HistoryFault::Lock)?;
         let meta = file.metadata().map_err(HistoryFault::Open)?;

@@ -143,7 +143,7 @@ fn counted() -> Result<Vec<CounterEntry>, sys::SysError> {
         all.extend(text.lines().filter_map(history::entry));
     }
     for source in [CounterSource::Snmp, CounterSource::Snmp6, CounterSource::Netstat] {
-        let of_source = reading.counted().iter().filter(|one| one.source == source);
+        let of_source = reading.values().iter().filter(|one| one.source == source);
         let of_source = of_source.filter_map(|one| Some((one.name.text().to_owned(), u64::try_from(one.value).ok()?)));
         all.extend(of_source.filter(|(name, _)| !USELESS.contains(&name.as_str())));
     }

@@ -8,10 +8,10 @@ use super::stop::Stop;
 use super::tables::{Db, Family};
 use crate::ss::output::show;
 use lookups::session::Session;
-use netlink::{Answer, Messages};
+use netlink::{AnswerMessage, Messages};
 use record::rows::{Sockets, need};
 use record::{Accounting, Demand, Each, Next, Proto, RowStats, Scan, SinkError, Source, full_scan};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use sinks::Out;
 use sockets::InetDecoder;
 use std::ffi::OsStr;
@@ -21,7 +21,7 @@ use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use sys::infile;
-use sys::outfile::{self, Contents, Opening};
+use sys::outfile::{self, Contents, OutfileOptions};
 
 /// Message types, and the flag of a multipart message, from include/uapi/linux/netlink.h.
 const NLMSG_ERROR: u16 = 2;
@@ -62,7 +62,7 @@ pub(super) fn write(session: &Session, flags: &Flags, name: &[u8]) -> Result<u8,
 }
 
 fn open_output(name: &OsStr) -> io::Result<File> {
-    outfile::open_waiting(Path::new(name), Opening::stream(Contents::Emptied)).and_then(|file| {
+    outfile::open_waiting(Path::new(name), OutfileOptions::stream(Contents::Emptied)).and_then(|file| {
         outfile::set_waiting(&file, true)?;
         Ok(file)
     })
@@ -95,13 +95,15 @@ fn write_family(session: &Session, flags: &Flags, six: bool, out: &mut Out<Box<d
     });
     outcome?;
     match end {
-        Ok(_) => put_message(out.buf(), &Answer { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 }),
-        Err(error) => say(&error.to_string()),
+        Ok(_) => {
+            put_message(out.buf(), &AnswerMessage { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 })
+        }
+        Err(error) => print_message(&error.to_string()),
     }
     out.flush()
 }
 
-fn put_message(out: &mut Vec<u8>, part: &Answer<'_>) {
+fn put_message(out: &mut Vec<u8>, part: &AnswerMessage<'_>) {
     let length = HEAD + part.payload.len();
     out.extend_from_slice(&(length as u32).to_ne_bytes());
     out.extend_from_slice(&part.kind.to_ne_bytes());
@@ -129,7 +131,7 @@ impl FileSource {
         let mut stats = RowStats::default();
         let wrong = self.rows_until_wrong(&mut stats, each);
         if wrong != Some(ANSWERED_ERROR) {
-            stats.used("file");
+            stats.add_backend("file");
         }
         wrong.into_iter().for_each(|why| stats.incomplete(1, why));
         stats.close()
@@ -143,10 +145,10 @@ impl FileSource {
             match message.kind {
                 NLMSG_DONE => return None,
                 NLMSG_ERROR => return Some(ANSWERED_ERROR),
-                _ => stats.arrived(1),
+                _ => stats.add_arrived(1),
             }
             match decoder.decode(message.payload) {
-                Err(error) => stats.failed(error),
+                Err(error) => stats.add_failed(error),
                 Ok(row) if each(&row) == Next::Stop => return None,
                 Ok(_) => {}
             }
@@ -176,8 +178,8 @@ mod tests {
     #[test]
     fn a_message_is_padded_and_read_back() {
         let mut bytes = Vec::new();
-        put_message(&mut bytes, &Answer { kind: 20, flags: 2, payload: b"abcde", block: 9 });
-        put_message(&mut bytes, &Answer { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 });
+        put_message(&mut bytes, &AnswerMessage { kind: 20, flags: 2, payload: b"abcde", block: 9 });
+        put_message(&mut bytes, &AnswerMessage { kind: NLMSG_DONE, flags: NLM_F_MULTI, payload: &[0; 4], block: 0 });
         assert_eq!(bytes.len(), 24 + 20);
         let messages: Vec<_> = Messages::new(&bytes).map(Result::unwrap).collect();
         assert_eq!((messages[0].kind, messages[0].seq, messages[0].payload), (20, SEQ, &b"abcde"[..]));

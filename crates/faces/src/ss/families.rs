@@ -81,7 +81,7 @@ mod tests {
     fn ports_are_ports_and_queues() {
         let text = |compare, port, proto| {
             let condition = Condition::Port(Side::Local, compare, port);
-            leaf(&condition, proto).map_or_else(String::new, |expr| expr_text(Schema::of::<Sockets>(), &expr))
+            leaf(&condition, proto).map_or_else(String::new, |expr| expr_text(Schema::from_table::<Sockets>(), &expr))
         };
         assert_eq!(text(Compare::Eq, 1234, Proto::Vsock), "vsock_port = 1234");
         assert_eq!(text(Compare::Lt, 70_000, Proto::Vsock), "not vsock_port >= 70000");

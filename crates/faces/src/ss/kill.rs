@@ -4,8 +4,8 @@ use crate::ss::output::Options;
 use lookups::session::Session;
 use record::rows::Socket;
 use record::{Accounting, Next, Proto};
-use runtime::messages::say;
-use sockets::{Closing, Cookie, Target};
+use runtime::messages::print_message;
+use sockets::{CloseOutcome, Cookie, Target};
 use std::collections::HashSet;
 
 /// The maximum number of passes over a table. ss makes one pass, and closing shifts entries that it has not read yet:
@@ -25,7 +25,7 @@ pub(super) struct Killer<'s> {
     unclosable: u64,
     denied: bool,
     /// Results for sockets or connections that are still open.
-    still_open: Vec<Closing>,
+    still_open: Vec<CloseOutcome>,
 }
 
 impl<'s> Killer<'s> {
@@ -49,7 +49,7 @@ impl<'s> Killer<'s> {
         for _ in 0..if self.bug_compatible { 1 } else { PASSES } {
             let mut new = 0u64;
             stats = pass(&mut |row| {
-                let Some(target) = Target::of(row) else { return self.leave() };
+                let Some(target) = Target::from_row(row) else { return self.leave() };
                 if !self.tried.insert(target.cookie()) {
                     return Next::More;
                 }
@@ -71,23 +71,23 @@ impl<'s> Killer<'s> {
     fn close(&mut self, row: &Socket<'_>, target: &Target, show: &mut dyn FnMut(&Socket<'_>) -> Next) -> Next {
         match sockets::close(self.session.host(), target) {
             // Like ss, shows every socket for which the kernel reported no error.
-            Closing::Closed | Closing::Aborted => show(row),
-            result @ (Closing::StillOpen | Closing::ConnectionLives) => {
+            CloseOutcome::Closed | CloseOutcome::Aborted => show(row),
+            result @ (CloseOutcome::StillOpen | CloseOutcome::ConnectionLives) => {
                 self.still_open.push(result);
                 show(row)
             }
-            Closing::Denied => {
+            CloseOutcome::Denied => {
                 self.denied = true;
                 // This is ss's message. ss then continues with /proc, where nothing can be closed.
                 let _ = sys::Out::stderr().write_all(b"SOCK_DESTROY answers: Operation not permitted\n");
                 Next::Stop
             }
-            Closing::Failed(words) => {
-                say(&format!("not closed: {words}"));
+            CloseOutcome::Failed(words) => {
+                print_message(&format!("not closed: {words}"));
                 Next::More
             }
             // Like ss, hides sockets that are already closed or cannot be closed.
-            Closing::Gone | Closing::Hidden | Closing::Unsupported => Next::More,
+            CloseOutcome::Gone | CloseOutcome::Hidden | CloseOutcome::Unsupported => Next::More,
         }
     }
 

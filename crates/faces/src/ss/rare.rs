@@ -116,7 +116,7 @@ mod tests {
     use record::rows::Sockets;
 
     fn text(condition: &Condition, proto: Proto) -> String {
-        leaf(condition, proto).map_or_else(String::new, |expr| expr_text(Schema::of::<Sockets>(), &expr))
+        leaf(condition, proto).map_or_else(String::new, |expr| expr_text(Schema::from_table::<Sockets>(), &expr))
     }
 
     #[test]

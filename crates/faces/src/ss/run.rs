@@ -14,7 +14,7 @@ use lookups::lazy_ifaces::LazyIfaces;
 use lookups::session::Session;
 use record::rows::{Socket, Sockets, need};
 use record::{Accounting, Demand, LookupId, Lookups, Next, Proto, SinkError};
-use runtime::messages::{footer, say};
+use runtime::messages::{footer, print_message};
 use runtime::stdout::Stdout;
 use sockets::SocketSource;
 use std::time::{Duration, Instant};
@@ -54,7 +54,7 @@ pub(super) fn table(session: &Session, request: &Request, live: &Live<'_>, iface
         Ok(()) if request.events.is_none() && !stats.balances() => FAILED,
         Ok(()) | Err(SinkError::Closed) => 0,
         Err(error) => {
-            say(&error.to_string());
+            print_message(&error.to_string());
             FAILED
         }
     }
@@ -92,7 +92,7 @@ fn read_around(session: &Session, request: &Request, stats: &mut Accounting) -> 
 /// Resolves the addresses seen in a first pass. ss waits for each name in turn; here all are requested at once.
 fn names(session: &Session, request: &Request, live: &Live<'_>) -> Option<HostNames> {
     let ranges = live.port_ranges();
-    let lookups = Lookups::none().with(LookupId::LocalPorts, &ranges);
+    let lookups = Lookups::empty().with_lookup(LookupId::LocalPorts, &ranges);
     let resolver = session.resolver()?;
     for question in &request.questions {
         // The second pass will report errors of the source.
@@ -115,18 +115,18 @@ fn write(
     stats: &mut Accounting,
 ) -> Result<(), SinkError> {
     let ranges = request.asks_for_ranges().then(|| live.port_ranges());
-    let mut lookups = Lookups::none().with(LookupId::Ifaces, ifaces);
+    let mut lookups = Lookups::empty().with_lookup(LookupId::Ifaces, ifaces);
     if let Some(ranges) = &ranges {
-        lookups = lookups.with(LookupId::LocalPorts, ranges);
+        lookups = lookups.with_lookup(LookupId::LocalPorts, ranges);
     }
     if let Some(owners) = &around.owners {
-        lookups = lookups.with(LookupId::Owners, owners);
+        lookups = lookups.with_lookup(LookupId::Owners, owners);
     }
     if let Some(cgroups) = &around.cgroups {
-        lookups = lookups.with(LookupId::Cgroups, cgroups);
+        lookups = lookups.with_lookup(LookupId::Cgroups, cgroups);
     }
     if let Some(hosts) = &around.hosts {
-        lookups = lookups.with(LookupId::Hosts, hosts);
+        lookups = lookups.with_lookup(LookupId::Hosts, hosts);
     }
     // For events, ss ignores the protocol: any service with that port gives the name.
     let any = request.events.is_some() && request.options.bug_compatible;
@@ -209,7 +209,7 @@ pub(super) fn ask(
             quiet: request.by_default || question.proto == Proto::Raw || is_rare(question.proto),
             states: Some(request.states).filter(|_| by_kernel(question.proto)),
             as_sent: request.options.bug_compatible,
-            ..sockets::Options::only(question.proto, session.netns_id())
+            ..sockets::Options::for_table(question.proto, session.netns_id())
         },
     )
     .with_cache(&session.backends().sockets);

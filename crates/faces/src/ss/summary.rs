@@ -8,7 +8,7 @@ use counters::{CounterReading, read_sockets};
 use lookups::session::Session;
 use record::rows::CounterSource::{Snmp, Sockstat, Sockstat6};
 use record::{Lookups, Next, Op, Operand, Proto, State};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::print;
 use std::collections::HashSet;
 
@@ -16,7 +16,7 @@ use std::collections::HashSet;
 pub(super) fn print(session: &Session, bug_compatible: bool) -> bool {
     let (host, netns) = (session.host(), session.netns_id());
     let stat = sockstat(&read_sockets(host, netns).unwrap_or_else(|error| {
-        say(&error.to_string());
+        print_message(&error.to_string());
         CounterReading::default()
     }));
     let own = (!bug_compatible).then(|| own_tcp(session, &stat));
@@ -61,13 +61,13 @@ fn own_tcp(session: &Session, stat: &SockStat) -> OwnTcp {
         tcp_file: None,
         states: 0,
     };
-    let count = ask(session, &question, &request, &Lookups::none(), &mut |row| {
+    let count = ask(session, &question, &request, &Lookups::empty(), &mut |row| {
         closed += u64::from(matches!(row.state, State::CLOSE | State::BOUND_INACTIVE));
         inodes.insert(row.inode);
         Next::More
     });
     if let Err(says) = &count {
-        say(says);
+        print_message(says);
     }
     if let (Some(owners), Ok(_)) = (owners, count) {
         let unhashed = host::unhashed_tcp(session.host(), &owners, |inode| inodes.contains(&inode));

@@ -21,7 +21,8 @@ fn parse(line: &str, layout: Layout) -> Result<Request, Stop> {
 /// The filters of all questions, one per line.
 fn asked(line: &str, layout: Layout) -> String {
     let request = parse(line, layout).unwrap_or_else(|stop| panic!("{line}: {}", stop.err));
-    let lines = request.questions.iter().map(|q| expr_text(Schema::of::<Sockets>(), &Expr::And(q.filter.clone())));
+    let lines =
+        request.questions.iter().map(|q| expr_text(Schema::from_table::<Sockets>(), &Expr::And(q.filter.clone())));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -32,7 +33,7 @@ fn expression(switches: &str, line: &str) -> String {
         request.questions[0].filter.clone()
     };
     let mut parts = filter(&format!("{switches} {line}")).split_off(filter(switches).len());
-    expr_text(Schema::of::<Sockets>(), &if parts.len() == 1 { parts.remove(0) } else { Expr::And(parts) })
+    expr_text(Schema::from_table::<Sockets>(), &if parts.len() == 1 { parts.remove(0) } else { Expr::And(parts) })
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::switches::{FilterText, TcpdumpRun};
 use capture::SNAPLEN_MAX;
-use pcapfilter::{Filter, FilterTarget, LinkType, Origin, Packet, compile};
+use pcapfilter::{Filter, FilterTarget, LinkType, Packet, PacketOrigin, compile};
 use std::path::Path;
 use sys::packet_ring::Instruction;
 
@@ -15,7 +15,7 @@ impl PacketFilter {
     pub(super) fn new(
         run: &TcpdumpRun,
         link_type: u32,
-        origin: Origin,
+        origin: PacketOrigin,
         snaplen: u32,
         netmask: u32,
     ) -> Result<PacketFilter, String> {
@@ -59,7 +59,7 @@ const FILE_MAX: u64 = 1 << 20;
 
 /// Reads the expression from the file given with `-F`.
 fn read(path: &Path) -> Result<String, String> {
-    let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
+    let shown = sys::escape_bytes(path.as_os_str().as_encoded_bytes());
     let text = sys::infile::read(path, FILE_MAX);
     let text = text.map_err(|error| format!("can't open {shown}: {}", super::system_words(&error)))?;
     String::from_utf8(text).map_err(|_| format!("can't open {shown}: it is not UTF-8 text"))

@@ -89,7 +89,7 @@ pub(super) fn devices() -> Result<Vec<Device>, String> {
 /// The names of this namespace's interfaces by index; empty if they cannot be read.
 pub(super) fn names() -> HashMap<u32, String> {
     let links = devices().unwrap_or_default().into_iter().filter_map(|device| device.link);
-    links.map(|link| (link.index, sys::escaped(&link.name).into_string())).collect()
+    links.map(|link| (link.index, sys::escape_bytes(&link.name).into_string())).collect()
 }
 
 /// The interface that `-i` selects: by name, by number in the list of `-D`, or the first.
@@ -106,7 +106,7 @@ pub(super) fn chosen(wanted: Option<&str>) -> Result<Device, String> {
         let nth = number.checked_sub(1).and_then(|nth| devices().ok()?.into_iter().nth(nth));
         return nth.ok_or_else(|| "Invalid adapter index".to_owned());
     }
-    Err(format!("{}: No such device exists\n(No such device exists)", sys::escaped(wanted.as_bytes())))
+    Err(format!("{}: No such device exists\n(No such device exists)", sys::escape_bytes(wanted.as_bytes())))
 }
 
 /// `-D`: lists interfaces.
@@ -114,7 +114,7 @@ pub(super) fn list() -> Result<String, String> {
     let mut text = String::new();
     for (nth, device) in devices()?.iter().enumerate() {
         let about = if device.link.is_none() { " (Pseudo-device that captures on all interfaces)" } else { "" };
-        text += &format!("{}.{}{about} [{}]\n", nth + 1, sys::escaped(&device.name), device.state());
+        text += &format!("{}.{}{about} [{}]\n", nth + 1, sys::escape_bytes(&device.name), device.state());
     }
     Ok(text)
 }
@@ -122,7 +122,7 @@ pub(super) fn list() -> Result<String, String> {
 /// `-L`: lists link types.
 pub(super) fn link_types(wanted: Option<&str>) -> Result<String, String> {
     let device = chosen(wanted)?;
-    let mut text = format!("Data link types for {} (use option -y to set):\n", sys::escaped(&device.name));
+    let mut text = format!("Data link types for {} (use option -y to set):\n", sys::escape_bytes(&device.name));
     for link_type in device.link_types() {
         text += &format!("  {}\n", link_words(link_type.0.into()));
     }
@@ -140,7 +140,7 @@ pub(super) fn stamp_types(wanted: Option<&str>) -> Result<String, String> {
             (wanted.as_bytes().into(), clocks)
         }
     };
-    let mut text = format!("Time stamp types for {} (use option -j to set):\n", sys::escaped(&name));
+    let mut text = format!("Time stamp types for {} (use option -j to set):\n", sys::escape_bytes(&name));
     for clock in clocks {
         let (name, about) = stamp_words(clock);
         text += &format!("  {name} ({about})\n");

@@ -11,9 +11,9 @@ use capture::{CapturePlace, CaptureReport, Delivery, FollowPackets, Pacing, Pack
 use host::LinksReader;
 use host::users::Account;
 use packet::put_untagged;
-use packet_files::formats::{LOOPBACK, cook, cook_first};
+use packet_files::formats::{LOOPBACK, cook_first, write_cooked};
 use packet_files::is_ours;
-use pcapfilter::{Metadata, Origin, Packet};
+use pcapfilter::{Metadata, Packet, PacketOrigin};
 use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType};
 use record::{Demand, Next, SinkError, SourceError, SourceFault, Stream, StreamState};
 use runtime::rights::{NeededRights, account};
@@ -46,7 +46,7 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     // Both must happen before privileges are dropped; the first use of the time zone reads its file.
     let user = run.live.user.as_deref().map(account).transpose()?;
     let _ = zone(0);
-    sys::Interrupt::install().map_err(|error| error.to_string())?;
+    sys::SignalHandlers::install().map_err(|error| error.to_string())?;
     sys::signal::report_on_usr1().map_err(|error| error.to_string())?;
     sys::signal::flush_on_usr2().map_err(|error| error.to_string())?;
     let network = own_network(run, &device, &name)?;
@@ -71,7 +71,7 @@ pub(super) fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> Neede
     let overrides = |path: &PathBuf| account.is_some() || !is_ours(path);
     let caps = if run.save.path.as_ref().is_some_and(overrides) { &[Cap::DacOverride][..] } else { &[] };
     let makes_files_in = saving::later_folder(&run.save).into_iter().collect();
-    NeededRights { account, caps: CapSet::of(caps), makes_files_in, ..NeededRights::default() }
+    NeededRights { account, caps: CapSet::from_caps(caps), makes_files_in, ..NeededRights::default() }
 }
 
 /// The clock of `-j`, else the host's; [`device`] has already reported an unsupported clock.
@@ -86,7 +86,7 @@ fn check_stamp_type(run: &TcpdumpRun, name: &[u8], clocks: &[StampClock]) {
     let Some(wanted) = run.live.stamp_type.as_deref() else { return };
     if clocks.iter().all(|clock| stamp_words(*clock).0 != wanted) {
         let why = "That type of time stamp is not supported by that device";
-        let name = sys::escaped(name);
+        let name = sys::escape_bytes(name);
         say(&format!("tcpdump: WARNING: When trying to set timestamp type '{wanted}' on {name}: {why}"));
     }
 }
@@ -101,7 +101,7 @@ pub(super) fn device(run: &TcpdumpRun) -> Result<(Device, Box<str>), String> {
     }
     let device = found?;
     check_stamp_type(run, &device.name, &device.stamp_clocks());
-    let name = sys::escaped(&device.name);
+    let name = sys::escape_bytes(&device.name);
     if run.rare.monitor {
         return Err(format!("{name}: That device doesn't support monitor mode"));
     }
@@ -153,8 +153,8 @@ pub(super) fn broadcast_mask(run: &TcpdumpRun, network: Option<Network4>) -> u32
 /// For one interface the program runs in the kernel; for all interfaces it tests the header that netwren writes.
 fn filter_for(run: &TcpdumpRun, device: &Device, link_type: LinkType, netmask: u32) -> Result<PacketFilter, String> {
     let origin = match device.link {
-        Some(_) => Origin::Live { vlan_beside: true },
-        None => Origin::File { is_swapped: false },
+        Some(_) => PacketOrigin::Live { vlan_beside: true },
+        None => PacketOrigin::File { is_swapped: false },
     };
     PacketFilter::new(run, link_type.0.into(), origin, run.live.snaplen, netmask)
 }
@@ -198,7 +198,7 @@ impl LiveFace<'_> {
         let reader = RefCell::new(LinksReader::default());
         let links = |_: &CapturePlace| self.read_links(&mut reader.borrow_mut(), &host, netns_id);
         let own = |text: &str| say(&format!("tcpdump: {text}"));
-        let is_unread = || self.run.uses_stdout() && sys::term::reader_is_gone(sys::term::STDOUT);
+        let is_unread = || self.run.uses_stdout() && sys::term::is_reader_closed(sys::term::STDOUT);
         let stop = || self.ended.get() || sys::signal::is_requested() || is_unread();
         let ring_bytes = self.run.live.buffer_bytes.unwrap_or(BUFFER_BYTES).max(BUFFER_MIN);
         let mut stream = PacketStream::open(FollowPackets {
@@ -287,7 +287,7 @@ impl LiveFace<'_> {
 
     fn print_all(&self, stream: &mut PacketStream<'_>, printed: &mut Printed) -> Result<(), String> {
         let demand = Demand::<CapturedPackets>::new(&[], Vec::new());
-        let (mut reports, mut failed) = (sys::signal::reports(), None);
+        let (mut reports, mut failed) = (sys::signal::report_count(), None);
         loop {
             let mut each = |row: &CapturedPacket<'_>| match self.take(row, printed) {
                 Ok(()) if self.run.count == Some(printed.packets) => {
@@ -309,8 +309,8 @@ impl LiveFace<'_> {
             if let Err(error) = printed.out.flush() {
                 failed.get_or_insert(Fault::Sink(error));
             }
-            if sys::signal::reports() != reports {
-                reports = sys::signal::reports();
+            if sys::signal::report_count() != reports {
+                reports = sys::signal::report_count();
                 say(&format!("tcpdump: {}", self.figures(printed.packets, &stream.report()).join(", ")));
             }
             match failed {
@@ -361,7 +361,7 @@ impl LiveFace<'_> {
         }
         let name: Cow<'_, str> = match std::str::from_utf8(row.iface) {
             Ok(name) if row.iface.iter().all(u8::is_ascii_graphic) => name.into(),
-            _ => sys::escaped(row.iface).into_string().into(),
+            _ => sys::escape_bytes(row.iface).into_string().into(),
         };
         printed.printer.print(&bytes, &|_| Some(&*name).filter(|name| !name.is_empty()), printed.out.buf());
         printed.out.line_done().map_err(Fault::Sink)
@@ -417,7 +417,7 @@ impl LiveFace<'_> {
 fn cook_as(link: LinkType, row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     match link {
         LinkType::SLL => cook_first(row, hardware, out),
-        _ => cook(row, hardware, out),
+        _ => write_cooked(row, hardware, out),
     }
 }
 

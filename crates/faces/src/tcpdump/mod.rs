@@ -17,9 +17,9 @@ use crate::tcpdump::output::{CapturedBytes, Tcpdump, TcpdumpOptions};
 use capture::{FileError, FileFault, FilePacket, PacketFile, SNAPLEN_MAX};
 use filter::PacketFilter;
 use names::{NameWait, NamesEnd};
-use pcapfilter::{Origin, Packet};
+use pcapfilter::{Packet, PacketOrigin};
 use record::SinkError;
-use record::rows::{CapturedPacket, LinkType, OddTime};
+use record::rows::{CapturedPacket, LinkType, UnusualTime};
 use runtime::exit::Exit;
 use runtime::print;
 use runtime::stdout::Stdout;
@@ -60,7 +60,7 @@ pub(crate) fn accepts(call: &Call) -> bool {
     let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
     match switches::parse(words, TcpdumpOptions::new(zone)) {
         Ok(TcpdumpCall::Run(run)) => {
-            let origin = Origin::Live { vlan_beside: true };
+            let origin = PacketOrigin::Live { vlan_beside: true };
             PacketFilter::new(&run, u32::from(LinkType::ETHERNET.0), origin, SNAPLEN_MAX, 0).is_ok()
         }
         Ok(TcpdumpCall::Misused(_)) | Err(_) => false,
@@ -136,7 +136,7 @@ impl FileOfRun<'_> {
     }
 
     fn say_begin(&self, is_first: bool) {
-        let shown = sys::escaped(self.path.as_os_str().as_bytes());
+        let shown = sys::escape_bytes(self.path.as_os_str().as_bytes());
         let name = filter::link_words(self.link_type);
         let snaplen = filter::shown_snaplen(self.snaplen);
         say(&format!("reading from file {shown}, link-type {name}, snapshot length {snaplen}"));
@@ -150,7 +150,7 @@ impl FileOfRun<'_> {
 fn open_error(path: &Path, error: &FileError) -> String {
     match &error.fault {
         FileFault::Io(io) if io.raw_os_error().is_some() && io.kind() != std::io::ErrorKind::IsADirectory => {
-            format!("{}: {}", sys::escaped(path.as_os_str().as_bytes()), system_words(io))
+            format!("{}: {}", sys::escape_bytes(path.as_os_str().as_bytes()), system_words(io))
         }
         _ => error.to_string(),
     }
@@ -187,7 +187,7 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
         if nth == 0 {
             file.say_begin(true);
         }
-        let origin = Origin::File { is_swapped: file.file.is_swapped() };
+        let origin = PacketOrigin::File { is_swapped: file.file.is_swapped() };
         let filter = PacketFilter::new(run, file.link_type, origin, SNAPLEN_MAX, 0)?;
         if run.is_printing() {
             file.check()?;
@@ -195,7 +195,10 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
         match saver {
             None if nth == 0 => *saver = save(run, &file)?,
             Some(_) if file.link_type != first_link => {
-                return Err(format!("{}: new dlt does not match original", sys::escaped(path.as_os_str().as_bytes())));
+                return Err(format!(
+                    "{}: new dlt does not match original",
+                    sys::escape_bytes(path.as_os_str().as_bytes())
+                ));
             }
             _ => {}
         }
@@ -233,7 +236,7 @@ fn confine(run: &TcpdumpRun, names: Option<&NamesEnd>) -> Result<(), String> {
     let mut needed = live::needed_rights(run, None);
     if run.rare.file_list.is_some() {
         needed.reads_files = true;
-        needed.caps = CapSet(needed.caps.0 | CapSet::of(&[Cap::DacReadSearch]).0);
+        needed.caps = CapSet(needed.caps.0 | CapSet::from_caps(&[Cap::DacReadSearch]).0);
     }
     needed.drop_capabilities(names.and_then(NamesEnd::resolver), None)?;
     needed.confine();
@@ -342,7 +345,7 @@ fn put(
         bytes: packet.bytes,
         len: packet.len,
         time_ns: packet.time_ns,
-        far: packet.odd_time.and_then(OddTime::far),
+        far: packet.odd_time.and_then(UnusualTime::to_far_time),
     };
     printer.print(&bytes, &|number| ifaces.get(&number).map(String::as_str), out.buf());
     out.line_done()

@@ -4,23 +4,23 @@ use super::filter::PacketFilter;
 use super::live::{self, broadcast_mask, own_network};
 use super::switches::TcpdumpRun;
 use super::{FileOfRun, say};
-use pcapfilter::{LinkType, Origin, Program};
+use pcapfilter::{LinkType, PacketOrigin, Program};
 
 /// The text of the program, for the file, the interface, or Ethernet.
 pub(super) fn print(run: &TcpdumpRun) -> Result<String, String> {
     let (link, origin, netmask) = if let Some(path) = run.files()?.next() {
         let file = FileOfRun::open(&path)?;
         file.say_begin(true);
-        (file.link_type, Origin::File { is_swapped: file.file.is_swapped() }, 0)
+        (file.link_type, PacketOrigin::File { is_swapped: file.file.is_swapped() }, 0)
     } else if run.live.iface.is_some() {
         let (device, name) = live::device(run)?;
         let mask = broadcast_mask(run, own_network(run, &device, &name)?);
-        (live::link_type(run, &device)?.0.into(), Origin::Live { vlan_beside: true }, mask)
+        (live::link_type(run, &device)?.0.into(), PacketOrigin::Live { vlan_beside: true }, mask)
     } else {
         if run.rare.link.is_none() {
             say("Warning: assuming Ethernet");
         }
-        (run.rare.link.unwrap_or(LinkType::Ethernet).number(), Origin::File { is_swapped: false }, 0)
+        (run.rare.link.unwrap_or(LinkType::Ethernet).number(), PacketOrigin::File { is_swapped: false }, 0)
     };
     let filter = PacketFilter::new(run, link, origin, run.live.snaplen, netmask)?;
     let Some(filter) = filter.0 else {

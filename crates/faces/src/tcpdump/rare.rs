@@ -53,7 +53,7 @@ const UNDECODED: [&str; 18] = [
 impl RareSwitches {
     /// Applies a switch; the error is the message.
     pub(super) fn set(&mut self, what: RareSwitch, value: Vec<u8>) -> Result<(), String> {
-        let shown = sys::escaped(&value);
+        let shown = sys::escape_bytes(&value);
         match what {
             RareSwitch::Program => self.program_form = self.program_form.saturating_add(1).min(3),
             RareSwitch::LinkType => {
@@ -115,9 +115,9 @@ fn packet_type(value: &[u8]) -> Result<PacketType, String> {
         b"domain" => Ok(PacketType::Domain),
         b"vxlan" => Ok(PacketType::Vxlan),
         other if UNDECODED.iter().any(|name| name.as_bytes() == other) => {
-            Err(format!("packet type `{}' is not supported; domain and vxlan are", sys::escaped(value)))
+            Err(format!("packet type `{}' is not supported; domain and vxlan are", sys::escape_bytes(value)))
         }
-        _ => Err(format!("unknown packet type `{}'", sys::escaped(value))),
+        _ => Err(format!("unknown packet type `{}'", sys::escape_bytes(value))),
     }
 }
 

@@ -49,7 +49,7 @@ const MILLION: u64 = 1_000_000;
 impl SaveSwitches {
     /// Applies a switch; the error is the message.
     pub(super) fn set(&mut self, what: SaveSwitch, value: Vec<u8>) -> Result<(), String> {
-        let shown = sys::escaped(&value);
+        let shown = sys::escape_bytes(&value);
         match what {
             SaveSwitch::Path => self.path = Some(PathBuf::from(OsString::from_vec(value))),
             SaveSwitch::Size => self.bytes_max = Some(bytes(&value)?),
@@ -85,7 +85,7 @@ impl SaveSwitches {
 
 /// Parses a size in millions of bytes, or in units of 1024 by their letter as in tcpdump 4.99.6.
 fn bytes(value: &[u8]) -> Result<u64, String> {
-    let shown = sys::escaped(value);
+    let shown = sys::escape_bytes(value);
     let invalid = || format!("invalid file size {shown}");
     let text = std::str::from_utf8(value).map_err(|_| invalid())?.trim_start();
     let text = text.strip_prefix('+').filter(|rest| !rest.starts_with('+')).unwrap_or(text);

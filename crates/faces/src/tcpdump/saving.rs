@@ -4,7 +4,7 @@ use super::save_switches::SaveSwitches;
 use super::say;
 use packet_files::formats::{CapturedPcap, CapturedPcapNg, IfaceStatistics};
 use packet_files::{
-    BegunFile, CommandRequest, FileCommands, FileSeries, NextName, OutputFile, PacketFormat, folder_of, words_of,
+    CommandRequest, FileCommands, FileSeries, NewFile, NextName, OutputFile, PacketFormat, folder_of, words_of,
 };
 use record::rows::{CapturedPacket, LinkType};
 use std::ffi::{CString, OsStr, OsString};
@@ -109,7 +109,7 @@ struct Series {
 }
 
 impl Series {
-    fn begin(&mut self) -> Result<BegunFile, String> {
+    fn begin(&mut self) -> Result<NewFile, String> {
         let name = self.names.name(self.number, self.begun_s);
         let path = self.names.place.join(&name);
         self.files.begin(NextName::Again(name)).map_err(|error| not_opened(&path, &error))
@@ -160,7 +160,7 @@ impl Saver {
         let (file, path, series) = match series {
             None => (OutputFile::create(path).map_err(|error| not_opened(path, &error))?, path.clone(), None),
             Some(mut series) => {
-                let BegunFile { file, path } = series.begin()?;
+                let NewFile { file, path } = series.begin()?;
                 let file = OutputFile::new(file, path.display().to_string());
                 (file.map_err(|error| not_opened(&path, &error))?, path, Some(series))
             }
@@ -173,7 +173,7 @@ impl Saver {
             end: end_of_stdout(switches).filter(|_| series.is_none()),
             series,
             is_unbuffered: switches.is_unbuffered,
-            flushes: sys::signal::flushes(),
+            flushes: sys::signal::flush_count(),
             not_written: 0,
             is_closed: false,
         };
@@ -213,7 +213,7 @@ impl Saver {
                 }
             })?;
         }
-        if !self.format.write(&row.captured(), &mut self.file.buffer) {
+        if !self.format.write(&row.to_frame(), &mut self.file.buffer) {
             self.refuse(1, "a pcap file has a single link type");
         } else if self.file.end_packet() {
             self.write_out();
@@ -226,7 +226,7 @@ impl Saver {
         if self.is_over() && self.end_by_time()? == Saved::LimitReached {
             return Ok(Saved::LimitReached);
         }
-        let flushes = sys::signal::flushes();
+        let flushes = sys::signal::flush_count();
         let is_asked = std::mem::replace(&mut self.flushes, flushes) != flushes;
         if is_asked || self.is_unbuffered && !self.file.buffer.is_empty() || self.file.is_due() {
             self.write_out();
@@ -252,7 +252,7 @@ impl Saver {
         if let Some(most) = limit {
             self.end_file();
             if let Some(series) = &mut self.series {
-                series.files.completed(&self.path);
+                series.files.run_commands(&self.path);
             }
             say(&format!("Maximum file limit reached: {most}"));
             return Ok(Saved::LimitReached);
@@ -266,10 +266,10 @@ impl Saver {
         self.end_file();
         let Some(series) = &mut self.series else { return Ok(()) };
         advance(series);
-        let BegunFile { file, path } = series.begin()?;
+        let NewFile { file, path } = series.begin()?;
         self.file.replace(file, path.display().to_string());
         let before = std::mem::replace(&mut self.path, path);
-        series.files.completed(&before);
+        series.files.run_commands(&before);
         self.begin_file();
         Ok(())
     }
@@ -302,7 +302,7 @@ impl Saver {
 
     fn refuse(&mut self, packets: u64, why: &str) {
         if self.not_written == 0 && !self.is_closed {
-            say(&format!("tcpdump: {}: packets are not written: {why}", sys::escaped(self.file.name.as_bytes())));
+            say(&format!("tcpdump: {}: packets are not written: {why}", sys::escape_bytes(self.file.name.as_bytes())));
         }
         self.not_written += packets;
     }
@@ -333,7 +333,7 @@ pub(super) fn saved_link_type(link_type: LinkType) -> LinkType {
 
 /// tcpdump's message for a file that cannot be opened.
 fn not_opened(path: &Path, error: &io::Error) -> String {
-    format!("{}: {}", sys::escaped(path.as_os_str().as_bytes()), super::system_words(error))
+    format!("{}: {}", sys::escape_bytes(path.as_os_str().as_bytes()), super::system_words(error))
 }
 
 /// The directory in which later files are created.

@@ -168,7 +168,7 @@ impl TcpdumpRun {
         };
         let files = rare::listed_files(list)?;
         if files.is_empty() {
-            return Err(format!("Nothing in {}", sys::escaped(list.as_os_str().as_encoded_bytes())));
+            return Err(format!("Nothing in {}", sys::escape_bytes(list.as_os_str().as_encoded_bytes())));
         }
         Ok(files.into_iter())
     }
@@ -274,7 +274,7 @@ impl LiveSwitches {
     /// Applies a switch of a capture; the error is the message.
     fn set(&mut self, what: TcpdumpSwitch, value: &[u8]) -> Result<(), String> {
         let text = || String::from_utf8_lossy(value).into_owned();
-        let shown = || sys::escaped(value);
+        let shown = || sys::escape_bytes(value);
         match what {
             T::Interface => self.iface = Some(text()),
             T::NotPromiscuous => self.promiscuous = false,
@@ -345,7 +345,7 @@ fn set(options: &mut TcpdumpOptions, letter: u8) {
 }
 
 fn packets(value: &[u8]) -> Result<u64, String> {
-    let shown = sys::escaped(value);
+    let shown = sys::escape_bytes(value);
     leading_number(value).filter(|number| *number > 0).ok_or_else(|| format!("invalid packet count {shown}"))
 }
 

@@ -11,7 +11,7 @@ mod switches;
 use super::Call;
 use file::Complaint;
 use runtime::exit::Exit;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::print;
 use shipping::ShipRequest;
 use shipping::{UlogdTuning, zone};
@@ -22,7 +22,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use switches::UlogdCall;
 use sys::infile;
-use sys::outfile::{Contents, FilePlace, Opening};
+use sys::outfile::{Contents, FilePlace, OutfileOptions};
 
 const HELP: &str = "\
 Parameters:
@@ -59,12 +59,12 @@ pub(crate) fn run(call: &Call) -> u8 {
         Ok(UlogdCall::Version) => print(VERSION),
         Ok(UlogdCall::Run { config, pid_file }) => {
             run_file(&config, pid_file.as_deref(), call).unwrap_or_else(|messages| {
-                messages.iter().for_each(|message| say(&format!("ulogd: {message}")));
+                messages.iter().for_each(|message| print_message(&format!("ulogd: {message}")));
                 FAILED
             })
         }
         Err(message) => {
-            say(&format!("ulogd: {message}"));
+            print_message(&format!("ulogd: {message}"));
             FAILED
         }
     }
@@ -75,7 +75,7 @@ fn print(text: &str) -> u8 {
 }
 
 fn run_file(config: &Path, pid_file: Option<&Path>, call: &Call) -> Result<u8, Vec<String>> {
-    let shown = sys::escaped(config.as_os_str().as_bytes());
+    let shown = sys::escape_bytes(config.as_os_str().as_bytes());
     let (bytes, _) =
         infile::read_trusted(config, CONFIG_MAX).map_err(|error| vec![format!("cannot read {shown}: {error}")])?;
     let text = String::from_utf8(bytes).map_err(|_| vec![format!("cannot read {shown}: it is not UTF-8 text")])?;
@@ -99,7 +99,7 @@ fn run_file(config: &Path, pid_file: Option<&Path>, call: &Call) -> Result<u8, V
 /// Writes the process id to a file and returns its place, to remove it at the end.
 fn write_pid(path: &Path) -> io::Result<FilePlace> {
     let place = FilePlace::find(path)?;
-    let mut file = place.open(Opening::regular(Contents::Emptied))?;
+    let mut file = place.open(OutfileOptions::regular(Contents::Emptied))?;
     writeln!(file, "{}", std::process::id())?;
     Ok(place)
 }

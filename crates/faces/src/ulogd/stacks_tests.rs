@@ -71,7 +71,7 @@ directory=\"/tmp/x\"
 }
 
 #[test]
-fn what_is_not_here_is_told_with_its_line() {
+fn unsupported_parts_are_reported_with_their_line() {
     let text = "[global]
 stack=ct1:NFCT,ip2str1:IP2STR,print1:PRINTFLOW,emu1:LOGEMU
 stack=log1:NFLOG,base1:BASE,mark1:MARK,pg1:PGSQL

@@ -7,7 +7,8 @@ use crate::steps::{self, OURS};
 use crate::{Grouping, Listeners, NetnsAddresses, Verdict, direction, direction_of_lstf};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
-    Accounting, BackendLacks, Demand, Each, Key, Lookups, Next, Offer, Owner, Proto, Push, Scan, SourceError, State,
+    Accounting, BackendLacks, Demand, Each, Key, Lookups, Next, Offer, Owner, Proto, PushOutcome, Scan, SourceError,
+    State,
 };
 
 /// Two prepared scans of sockets: first the services of each protocol, then the connections, which are grouped while
@@ -39,7 +40,7 @@ impl<'s> FlowScan<'s> {
         let services = protos.iter().map(prepare).collect();
         let connections = source.sockets.prepare(&source.connections(&protos, demand));
         let offer = connections.offer();
-        let is_tested = |i: &usize| offer.pushed.get(i + OURS) != Some(&Push::Exact);
+        let is_tested = |i: &usize| offer.pushed.get(i + OURS) != Some(&PushOutcome::Exact);
         FlowScan {
             source,
             need: demand.need,
@@ -140,7 +141,7 @@ impl Scan<Flows> for FlowScan<'_> {
         );
         Offer {
             backend: offer.backend,
-            pushed: vec![Push::No; self.conjuncts],
+            pushed: vec![PushOutcome::No; self.conjuncts],
             lacks: lacks_of_flows(offer.lacks) & self.need,
             backends: offer.backends.into_iter().map(of_flows).collect(),
             explain,
@@ -226,7 +227,7 @@ fn add_side_notes(stats: &mut Accounting, acct: &Accounting) {
         stats.add_reason(why.count, why.text.clone());
     }
     for backend in &acct.via {
-        stats.used(backend);
+        stats.add_backend(backend);
     }
 }
 

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use record::rows::{Endpoint, Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, Push, Scan, Source, SourceError, State};
+use record::{Accounting, Demand, Each, Next, Offer, Proto, PushOutcome, Scan, Source, SourceError, State};
 use std::cell::RefCell;
 
 /// An endpoint from `192.0.2.1:80` or `[::1]:80`.
@@ -49,7 +49,7 @@ pub(crate) fn udp(local: &str, peer: &str) -> Socket<'static> {
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Socket<'static>>,
     pub(crate) asked: RefCell<Vec<Demand<Sockets>>>,
-    pub(crate) push: Push,
+    pub(crate) push: PushOutcome,
     pub(crate) fails_for: Option<Proto>,
     /// Whether something is missing, and whether only namespaces are.
     pub(crate) incomplete: Option<bool>,
@@ -57,7 +57,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(rows: Vec<Socket<'static>>) -> Rows {
-        Rows { rows, asked: RefCell::default(), push: Push::No, fails_for: None, incomplete: None }
+        Rows { rows, asked: RefCell::default(), push: PushOutcome::No, fails_for: None, incomplete: None }
     }
 }
 
@@ -69,7 +69,7 @@ fn holds(expr: &record::Expr, row: &Socket<'_>) -> bool {
     else {
         return true;
     };
-    match field.cell(row, &record::Lookups::none()) {
+    match field.cell(row, &record::Lookups::empty()) {
         record::Value::Name(name) => words.iter().any(|w| **w == *name.as_bytes()),
         _ => true,
     }
@@ -106,7 +106,7 @@ impl Scan<Sockets> for RowScan<'_> {
         let RowScan { rows, demand } = self;
         rows.asked.borrow_mut().push(demand.clone());
         let mut acct = Accounting::default();
-        acct.used("rows");
+        acct.add_backend("rows");
         acct.incomplete = rows.incomplete.is_some();
         acct.only_namespaces_missing = rows.incomplete == Some(true);
         if rows.fails_for.is_some_and(|proto| asks_only_for(proto, demand)) {

@@ -73,14 +73,14 @@ impl<'h> Makers<'h> {
             return *known;
         }
         let mut answer = Vec::new();
-        let read = self.host.bytes(&format!("cgroup-maker {}", sys::escaped(&key)), "", &mut answer, |into| {
+        let read = self.host.bytes(&format!("cgroup-maker {}", sys::escape_bytes(&key)), "", &mut answer, |into| {
             into.push(u8::from(self.look(hierarchy, &path)?));
             Ok(())
         });
         let own = match (read, answer.first()) {
             (Ok(()), Some(own)) => Some(*own != 0),
             // It was removed since then, so no process is in it.
-            (Err(error), _) if error.errno.is_gone() => None,
+            (Err(error), _) if error.errno.is_missing_object() => None,
             _ => {
                 self.unchecked += 1;
                 None

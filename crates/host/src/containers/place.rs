@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_10_names_below_a_directory_of_somebody_else_are_not_believed() {
+    fn issue_10_names_below_another_users_directory_are_not_trusted() {
         let path = format!("/system.slice/docker-{HEX}.scope/kubepods/user.slice/libpod-{HEX}.scope/sshd.service");
         let found = place(path.as_bytes(), &mut |above| !above.contains(&&b"user.slice"[..]));
         assert_eq!(found.containers, [Container::Id(HEX.as_bytes(), Runtime::Docker)]);

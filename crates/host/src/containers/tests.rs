@@ -128,7 +128,7 @@ fn state_files_that_make_no_sense() {
 }
 
 #[test]
-fn sockets_that_nobody_holds_are_found_by_their_cgroup() {
+fn sockets_without_an_owner_are_found_by_their_cgroup() {
     let tmp = tempfile::tempdir().unwrap();
     let unified = tmp.path().join("unified");
     let id = "ab".repeat(32);
@@ -161,7 +161,7 @@ fn a_recording_holds_the_state_files() {
     };
     assert!(read(&host));
     host.finish().unwrap();
-    assert!(read(&Host::replaying(&tape).unwrap()));
+    assert!(read(&Host::open_replay(&tape).unwrap()));
 }
 
 #[test]
@@ -192,7 +192,7 @@ fn issue_10_a_recording_holds_who_made_the_groups() {
     let live = read(&host);
     host.finish().unwrap();
     assert_eq!(live, ([true, false], true, None), "others may write in the second directory");
-    assert_eq!(read(&Host::replaying(&tape).unwrap()), live);
+    assert_eq!(read(&Host::open_replay(&tape).unwrap()), live);
 }
 
 /// A directory of the cgroup v2 file system with a process in it; both are removed at the end.
@@ -316,7 +316,7 @@ fn issue_10_a_state_that_can_be_read_must_have_the_container() {
 }
 
 #[test]
-fn issue_10_without_the_file_system_of_cgroups_nothing_is_believed_and_it_is_said() {
+fn issue_10_without_the_cgroup_file_system_no_name_is_trusted_and_that_is_reported() {
     let tmp = tempfile::tempdir().unwrap();
     std::fs::create_dir_all(tmp.path().join("self")).unwrap();
     std::fs::write(tmp.path().join("self/mountinfo"), "").unwrap();

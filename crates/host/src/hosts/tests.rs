@@ -234,7 +234,7 @@ fn what_is_remembered_is_bounded() {
 }
 
 #[test]
-fn a_replay_asks_nobody_and_knows_the_same() {
+fn a_replay_sends_no_query_and_knows_the_same_names() {
     let mut server = Server::new(|query| vec![answer(query, 0, Some(&name_of(query)))]);
     let (tmp, host) = host("");
     let tape = tmp.path().join("tape");
@@ -247,7 +247,7 @@ fn a_replay_asks_nobody_and_knows_the_same() {
     drop(resolver);
     server.stop();
 
-    let host = Host::replaying(&tape).unwrap();
+    let host = Host::open_replay(&tape).unwrap();
     let resolver = Resolver::start(&host, &options(&[&server])).unwrap();
     resolver.want(addr("192.0.2.5"));
     resolver.wait_until(soon());

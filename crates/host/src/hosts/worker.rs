@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use packet::dns::{Answer, PtrQuery};
+use packet::dns::{PtrAnswer, PtrQuery};
 use record::Addr;
 use sys::caps::CapSet;
 use sys::rights;
@@ -160,13 +160,14 @@ impl Worker {
 
     // Handles one datagram if it answers one of our queries to this server.
     fn take(&mut self, server: usize, bytes: &[u8]) {
-        let asked = |flight: &Flight| Some(flight.query.judge(bytes)).filter(|_| flight.server == server).flatten();
+        let asked =
+            |flight: &Flight| Some(flight.query.find_answer(bytes)).filter(|_| flight.server == server).flatten();
         let hit = self.flights.iter().enumerate().find_map(|(at, flight)| Some((at, asked(flight)?)));
         let Some((at, answer)) = hit else { return };
         let slot = match answer {
-            Answer::Name(name) => name_slot(name),
-            Answer::NoName => Slot::Nameless,
-            Answer::Failed(_) => {
+            PtrAnswer::Name(name) => name_slot(name),
+            PtrAnswer::NoName => Slot::Nameless,
+            PtrAnswer::Failed(_) => {
                 // Another server may know the name; `expire` asks it.
                 if let Some(flight) = self.flights.get_mut(at) {
                     flight.due = Instant::now();

@@ -125,7 +125,7 @@ fn kind_of(path: &[u8]) -> NameKind {
 fn linked(found: &mut Vec<FoundNetns>) {
     use std::os::unix::ffi::OsStrExt;
     let known: HashSet<Box<[u8]>, RandomState> = found.iter().map(|one| one.path.clone()).collect();
-    let names = netns::named().into_iter().map(|(_, path)| path);
+    let names = netns::list_named().into_iter().map(|(_, path)| path);
     let new: Vec<PathBuf> = names.filter(|path| !known.contains(path.as_os_str().as_bytes())).collect();
     if new.is_empty() {
         return;

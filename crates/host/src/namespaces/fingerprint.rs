@@ -45,7 +45,7 @@ impl NetnsFingerprint {
             Some(before) => Rc::clone(&before.mounts),
             None => Mounts::read(host)?,
         };
-        let names = netns::named().into_iter().map(|(name, path)| (Box::from(&name[..]), path)).collect();
+        let names = netns::list_named().into_iter().map(|(name, path)| (Box::from(&name[..]), path)).collect();
         Some(NetnsFingerprint { kernel, mounts, names })
     }
 

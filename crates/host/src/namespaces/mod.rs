@@ -139,7 +139,7 @@ impl Namespaces {
 
     /// True if a replay covers all namespaces.
     pub fn are_recorded(host: &Host) -> bool {
-        host.holds(KEY)
+        host.contains(KEY)
     }
 
     /// Only the caller's namespace.

@@ -101,7 +101,7 @@ fn root_the_same_from_a_recording() {
     host.finish().unwrap();
     let inode = NetNs::open_path(&lab.path()).unwrap().inode();
     drop(lab);
-    let host = Host::replaying(&tape).unwrap();
+    let host = Host::open_replay(&tape).unwrap();
     let replayed = Namespaces::read(&host).unwrap();
     assert_eq!(replayed, live);
     let one = replayed.list().iter().find(|namespace| namespace.inode == inode).unwrap();

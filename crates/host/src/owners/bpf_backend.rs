@@ -33,7 +33,7 @@ impl BpfBackend {
 }
 
 fn pass(loaded: &Result<OwnersFiles, BpfError>) -> Result<Box<dyn Blocks + '_>, SysError> {
-    let rows = loaded.as_ref().map_err(failed)?.pass().map_err(|error| failed(&error))?;
+    let rows = loaded.as_ref().map_err(failed)?.begin_pass().map_err(|error| failed(&error))?;
     Ok(Box::new(OwnersPass { rows, block: vec![0; BLOCK_BYTES] }))
 }
 

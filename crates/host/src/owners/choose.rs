@@ -65,8 +65,8 @@ pub(super) const PROC_ROOT_INODE: u64 = 1;
 impl Facts {
     /// Takes four system calls. A replay without these facts chooses by the recorded streams.
     pub(super) fn read(host: &Host) -> Result<Facts, HostError> {
-        if !host.holds(KEY) {
-            let may_bpf = host.holds(OwnersBackend::Bpf.stream());
+        if !host.contains(KEY) {
+            let may_bpf = host.contains(OwnersBackend::Bpf.stream());
             return Ok(Facts { may_bpf, is_refused: may_bpf, ..Facts::default() });
         }
         let mut bytes = Vec::new();

@@ -424,7 +424,7 @@ mod tests {
         let seen: Vec<_> = index.get(100).iter().map(|owner| (owner.pid, owner.fd, owner.started)).collect();
         let expected = [(9000, 5), (7, 7), (300, 7), (1, 7)];
         assert_eq!(seen, expected.iter().flat_map(|(pid, at)| [(*pid, 3, *at), (*pid, 4, *at)]).collect::<Vec<_>>());
-        assert_eq!(Owner::others(index.get(100)), 3);
+        assert_eq!(Owner::count_other_processes(index.get(100)), 3);
         assert_eq!(asked, [1, 7, 300, 9000]);
     }
 

@@ -68,7 +68,7 @@ pub(super) fn add_registered(host: &Host, gather: &mut Gather, report: &mut Owne
         match read {
             Ok(()) => registered(&text).filter_map(socket_inode).for_each(each),
             // The process has ended, or closed the ring.
-            Err(RingRefusal::Failed(errno)) if errno.is_gone() => {}
+            Err(RingRefusal::Failed(errno)) if errno.is_missing_object() => {}
             Err(refusal) => {
                 report.rings_unread += 1;
                 report.ring_refusal.get_or_insert(refusal);

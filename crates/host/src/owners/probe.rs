@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn the_listing_goes_on_behind_the_probe() {
+    fn the_listing_continues_after_the_probe() {
         let held: Vec<File> = (0..300).map(|_| File::open("/dev/null").unwrap()).collect();
         let dir = fs::open_dir(Path::new("/proc/self/fd")).unwrap();
         let Some(probe) = DescriptorProbe::worth(&dir) else {

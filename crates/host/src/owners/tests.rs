@@ -50,11 +50,11 @@ fn again(dir: &Path, task: &str) -> Command {
     let copy = dir.join("again");
     assert!(Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap().success());
     std::fs::set_permissions(dir, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
-    told(copy, task)
+    events_of(copy, task)
 }
 
 /// This program, which runs `task` in [`child`].
-fn told(program: std::path::PathBuf, task: &str) -> Command {
+fn events_of(program: std::path::PathBuf, task: &str) -> Command {
     let mut command = Command::new(program);
     command.args(["--exact", "owners::tests::child", "--nocapture", "--test-threads=1"]);
     command.env(CHILD, task).current_dir("/").stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -163,7 +163,7 @@ fn a_recording_tells_the_same_anywhere() {
     let host = Host::live().recording(&tape).unwrap();
     let live = by_proc(&host).unwrap();
     host.finish().unwrap();
-    let replayed = by_proc(&Host::replaying(&tape).unwrap()).unwrap();
+    let replayed = by_proc(&Host::open_replay(&tape).unwrap()).unwrap();
     let mine = std::process::id();
     assert_eq!(seen_of(&[mine], &replayed, inode(&socket)), [(mine, socket.as_raw_fd() as u32)]);
     assert_eq!(replayed.of(inode(&socket)), live.of(inode(&socket)));
@@ -180,14 +180,14 @@ fn a_recording_that_is_cut_keeps_what_it_has_and_says_so() {
     host.finish().unwrap();
     let bytes = std::fs::read(&tape).unwrap();
     std::fs::write(&tape, &bytes[..bytes.len() / 2]).unwrap();
-    let cut = by_proc(&Host::replaying(&tape).unwrap()).unwrap();
+    let cut = by_proc(&Host::open_replay(&tape).unwrap()).unwrap();
     assert!((1..15_000).contains(&cut.report.sockets), "{:?}", cut.report);
     assert!(cut.report.is_partial());
     assert_eq!(
         cut.report.lines(),
         ["owners of sockets are incomplete: cannot replay owners@proc: the recording breaks off here"]
     );
-    let error = by_proc(&Host::replaying(&empty_tape(tmp.path())).unwrap()).unwrap_err();
+    let error = by_proc(&Host::open_replay(&empty_tape(tmp.path())).unwrap()).unwrap_err();
     assert_eq!(error.to_string(), "cannot replay owners@proc: not in the recording");
 }
 
@@ -346,7 +346,7 @@ fn root_the_same_owners_as_ss() {
     let lab = Lab::new("owners");
     lab.listen_tcp(50);
     let _ = lab.connect_v4(20);
-    lab.unaccepted(2);
+    lab.make_unaccepted(2);
     lab.time_wait(2);
     for backend in backends() {
         let text = lab.output("ss", &["-Htanpe"]);
@@ -438,7 +438,7 @@ fn a_socket_in_an_io_uring_has_its_process() {
     let [pid, ring, kept] = [2, 3, 4].map(|at| numbers[at] as u32);
     if ring == 0 {
         end(child);
-        return testkit::loud("skipped: no io_uring here");
+        return testkit::print_loud("skipped: no io_uring here");
     }
     for backend in backends() {
         let owners = read_by(backend);
@@ -555,7 +555,7 @@ fn io_urings_of_a_fake_host_and_of_its_recording() {
     let host = host.recording(&tape).unwrap();
     let live = by_proc(&host).unwrap();
     host.finish().unwrap();
-    for owners in [live, by_proc(&Host::replaying(&tape).unwrap()).unwrap()] {
+    for owners in [live, by_proc(&Host::open_replay(&tape).unwrap()).unwrap()] {
         assert_eq!(seen(&owners, 77), [(7, 3 | Owner::IN_RING)]);
         assert_eq!(seen(&owners, 1_000_001), [(7, 1)]);
         assert_eq!((owners.report.fds, owners.report.sockets, owners.report.rings_unread), (6, 4, 1));
@@ -712,7 +712,7 @@ fn root_the_last_batch_may_be_as_full_as_it_likes() {
 fn root_a_pid_that_is_used_again() {
     testkit::require_root!();
     testkit::require_tool!("unshare");
-    let inner = told(std::env::current_exe().unwrap(), "reuse 0");
+    let inner = events_of(std::env::current_exe().unwrap(), "reuse 0");
     let mut command = Command::new("unshare");
     command.args(["--pid", "--fork", "--mount-proc"]).arg(inner.get_program()).args(inner.get_args());
     command.envs(inner.get_envs().filter_map(|(name, value)| Some((name, value?)))).current_dir("/");
@@ -754,7 +754,7 @@ fn pid_reuse() {
 }
 
 #[test]
-fn root_nobody_is_unreadable_by_bpf() {
+fn root_no_process_is_unreadable_via_bpf() {
     testkit::require_root!();
     if !backends().contains(&OwnersBackend::Bpf) {
         return;
@@ -768,7 +768,7 @@ fn root_nobody_is_unreadable_by_bpf() {
 }
 
 #[test]
-fn root_refused_bpf_means_proc_and_is_told() {
+fn root_refused_bpf_falls_back_to_proc_and_is_reported() {
     testkit::require_root!();
     if !backends().contains(&OwnersBackend::Bpf) {
         return;
@@ -802,7 +802,7 @@ fn root_a_recording_of_every_backend_is_replayed_without_a_kernel() {
         let reader = OwnersReader::new(Some(backend));
         let (first, second) = (reader.read(&host).unwrap(), reader.read(&host).unwrap());
         host.finish().unwrap();
-        let replay = Host::replaying(&tape).unwrap();
+        let replay = Host::open_replay(&tape).unwrap();
         let reader = OwnersReader::default();
         for live in [first, second] {
             let again = reader.read(&replay).unwrap();
@@ -851,7 +851,7 @@ fn calls_for_idle(processes: u32) {
 #[test]
 fn three_thousand_idle_processes_cost_a_fixed_number_of_calls_each() {
     let calls = |processes: u32| -> u64 {
-        let mut child = told(std::env::current_exe().unwrap(), &format!("idle {processes}")).spawn().unwrap();
+        let mut child = events_of(std::env::current_exe().unwrap(), &format!("idle {processes}")).spawn().unwrap();
         let line = line_of(&mut child, "calls ");
         child.wait().unwrap();
         line.split(' ').nth(1).unwrap().parse().unwrap()

@@ -43,7 +43,7 @@ impl ThreadTables {
         loop {
             let entry = match self.names.next(&self.dir) {
                 Ok(entry) => entry?,
-                Err(errno) if errno.is_gone() => return None,
+                Err(errno) if errno.is_missing_object() => return None,
                 Err(errno) => return Some(Err(errno)),
             };
             let Some(tid) = entry.number().filter(|tid| *tid != self.pid) else { continue };
@@ -60,7 +60,7 @@ impl ThreadTables {
                     self.returned.push(tid);
                     return Some(Ok((tid, dir)));
                 }
-                Err(errno) if errno.is_gone() => {}
+                Err(errno) if errno.is_missing_object() => {}
                 Err(errno) => return Some(Err(errno)),
             }
         }

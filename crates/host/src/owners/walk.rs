@@ -131,7 +131,7 @@ impl<'h> DescriptorWalk<'h> {
 
     // A process that has ended is not a failure. Any other error costs only its owners.
     fn count_failure(&mut self, errno: Errno) {
-        if errno.is_gone() {
+        if errno.is_missing_object() {
             self.totals.vanished += 1;
             return;
         }
@@ -188,7 +188,7 @@ impl<'h> DescriptorWalk<'h> {
             Ok(OpenFile::IoUring) => self.keep(process, fd, 0),
             Ok(OpenFile::Other) => {}
             // It was closed since it was listed, or the process has ended, which the next listing shows.
-            Err(errno) if errno.is_gone() => {}
+            Err(errno) if errno.is_missing_object() => {}
             Err(errno) => self.count_refusal(process, errno),
         }
     }

@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_10_a_start_is_told_from_those_of_other_ticks() {
+    fn issue_10_start_times_of_different_ticks_differ() {
         let of = |started| Identity { started, has_ended: false, name: Comm::new(b"a"), image: [0; 3] };
         for begin_ns in [0, 1 << 33, 50 << 52, u64::MAX / 4] {
             let start_ns = begin_ns + 20 * TICK_NS;

@@ -19,7 +19,7 @@ impl NetnsTable for Routes {
                 match decode(part, family) {
                     Ok(Some(decoded)) => next = text.rows(netns_id, &decoded, &mut stats, each),
                     Ok(None) => {}
-                    Err(error) => stats.undecoded(error),
+                    Err(error) => stats.add_undecoded(error),
                 }
                 next.into()
             });
@@ -46,7 +46,7 @@ impl RouteText {
         self.put(route);
         let only = Some(route.route).filter(|_| route.hops.is_empty());
         for route in only.into_iter().chain(route.hops()) {
-            stats.arrived(1);
+            stats.add_arrived(1);
             stats.row();
             if each(&Route { netns_id, ..self.row(route) }) == Next::Stop {
                 return Next::Stop;

@@ -67,7 +67,7 @@ fn root_routes_say_what_the_kernels_file_says() {
     let theirs: Vec<&str> = file.lines().skip(1).map(str::trim_end).collect();
     assert_eq!(ours, theirs);
     assert!(ours.len() >= 6, "{ours:?}");
-    assert_eq!(read(&Host::replaying(&tape).unwrap(), None), ours);
+    assert_eq!(read(&Host::open_replay(&tape).unwrap(), None), ours);
 }
 
 proptest! {
@@ -89,7 +89,7 @@ proptest! {
 
 /// The cells of the table `routes` that `ip route` also prints; the interface by name.
 fn cells(ifaces: &Ifaces, row: &Route<'_>) -> String {
-    let lookups = record::Lookups::none().with(record::LookupId::Ifaces, ifaces);
+    let lookups = record::Lookups::empty().with_lookup(record::LookupId::Ifaces, ifaces);
     let cell = |name: &str| {
         let field = <Routes as Table>::FIELDS.iter().find(|field| field.name == name).unwrap();
         match field.cell(row, &lookups) {
@@ -188,7 +188,7 @@ fn root_the_table_says_what_ip_route_says() {
     let read = |host: &Host, netns_id: u64| {
         let mut ifaces = Ifaces::new();
         ifaces.add(host, netns_id, None).unwrap();
-        let (source, mut all) = (NetnsSource::new(host, vec![sys::NetnsTarget::here(netns_id)]), Vec::new());
+        let (source, mut all) = (NetnsSource::new(host, vec![sys::NetnsTarget::current(netns_id)]), Vec::new());
         let stats = source.run(&Demand::<Routes>::new(&[], Vec::new()), &mut |row| {
             all.push(cells(&ifaces, row));
             Next::More
@@ -201,7 +201,7 @@ fn root_the_table_says_what_ip_route_says() {
     let tmp = tempfile::tempdir().unwrap();
     let tape = tmp.path().join("tape");
     let netns_id = NetNs::open_path(&lab.path()).unwrap().inode();
-    lab.inside(|| {
+    lab.run_inside(|| {
         let host = Host::live().recording(&tape).unwrap();
         // Link-local addresses of the new interfaces appear a moment later, with their routes.
         let mut ours = Vec::new();
@@ -215,9 +215,9 @@ fn root_the_table_says_what_ip_route_says() {
         assert_eq!(read(&host, netns_id), ours);
         host.finish().unwrap();
     });
-    let host = Host::replaying(&tape).unwrap();
+    let host = Host::open_replay(&tape).unwrap();
     assert_eq!(read(&host, netns_id).len(), expected().len());
-    let nothing = NetnsSource::new(&host, vec![sys::NetnsTarget::here(1)]);
+    let nothing = NetnsSource::new(&host, vec![sys::NetnsTarget::current(1)]);
     let error = nothing.run(&Demand::<Routes>::new(&[], Vec::new()), &mut |_| Next::More).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -231,9 +231,9 @@ fn root_a_namespace_without_routes_has_none() {
     let lab = Lab::new("noroutes");
     lab.ip(&["addr", "flush", "dev", "lo"]);
     lab.ip(&["link", "set", "lo", "down"]);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let host = Host::live();
-        let source = NetnsSource::new(&host, vec![sys::NetnsTarget::here(1)]);
+        let source = NetnsSource::new(&host, vec![sys::NetnsTarget::current(1)]);
         let stats = source.run(&Demand::<Routes>::new(&[], Vec::new()), &mut |row| panic!("{row:?}")).unwrap();
         assert_eq!((stats.seen, stats.is_partial()), (0, false));
     });

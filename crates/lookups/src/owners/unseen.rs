@@ -3,7 +3,7 @@
 use ::owners::OwnerlessCount;
 use record::rows::Sockets;
 use record::{Accounting, Demand, Expr, Key, Lookups, Next, Op, Operand, Owner, Source, Test, field_index};
-use sys::{Host, escaped};
+use sys::{Host, escape_bytes};
 
 /// `PROC_PID_INIT_INO` of include/linux/proc_ns.h: the initial pid namespace.
 const INIT_PID_NS: &[u8] = b"pid:[4026531836]";
@@ -73,7 +73,7 @@ fn listening_sockets(count: u64, one: &str, several: &str) -> String {
 fn in_flight(receivers: &[Receiver]) -> Option<String> {
     let named = receivers.iter().take(NAMED_MAX).map(|(owner, count)| {
         let descriptors = if *count == 1 { "descriptor" } else { "descriptors" };
-        format!("{} ({}) has {count} {descriptors}", escaped(owner.process.as_bytes()), owner.pid)
+        format!("{} ({}) has {count} {descriptors}", escape_bytes(owner.process.as_bytes()), owner.pid)
     });
     let mut parts: Vec<String> = named.collect();
     if receivers.len() > NAMED_MAX {

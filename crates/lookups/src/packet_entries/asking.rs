@@ -131,7 +131,7 @@ pub(super) fn ask_all(
 /// NAT match a packet before translation, and their inverses match it afterwards. Returns the number of questions
 /// without an answer.
 fn ask_both_ways(queries: &mut EntryQueries, tuples: &[CtTuple], block: &mut Vec<u8>) -> Result<u64, SysError> {
-    let counts = queries.ask(tuples, block)?;
+    let counts = queries.query(tuples, block)?;
     let mut unanswered = answered(counts)?;
     let mut known = HashSet::new();
     each_entry(block, &mut |entry, _| {
@@ -140,8 +140,8 @@ fn ask_both_ways(queries: &mut EntryQueries, tuples: &[CtTuple], block: &mut Vec
         }
     });
     let inverse: Vec<CtTuple> =
-        tuples.iter().filter_map(CtTuple::inverse).filter(|inverse| !known.contains(inverse)).collect();
-    unanswered += answered(queries.ask(&inverse, block)?)?;
+        tuples.iter().filter_map(CtTuple::reply_tuple).filter(|inverse| !known.contains(inverse)).collect();
+    unanswered += answered(queries.query(&inverse, block)?)?;
     Ok(unanswered)
 }
 
@@ -159,7 +159,7 @@ pub(super) fn plain(tuple: CtTuple) -> CtTuple {
 
 /// Hands each entry in a block of answers to `each`, with its time of receipt in ns since 1970; skips malformed data.
 pub(super) fn each_entry(block: &[u8], each: &mut dyn FnMut(&Conntrack<'_>, u64)) {
-    for frame in DatagramFrames::of(block).map_while(Result::ok) {
+    for frame in DatagramFrames::new(block).map_while(Result::ok) {
         let mut decoder = CtDecoder::new(frame.netns_id);
         for message in Messages::new(frame.bytes).map_while(Result::ok).filter(|message| !message.is_end()) {
             if let Ok(entry) = decoder.decode(message.payload) {

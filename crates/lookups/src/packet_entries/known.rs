@@ -99,7 +99,7 @@ impl KnownEntries {
                 self.entries.insert(tuple, known);
             }
             let between = between(entry);
-            for tuple in between.iter().chain(&between.and_then(|tuple| tuple.inverse())) {
+            for tuple in between.iter().chain(&between.and_then(|tuple| tuple.reply_tuple())) {
                 self.between.insert(NetnsTuple { netns_id: entry.netns_id, tuple: *tuple }, known);
             }
         });
@@ -137,7 +137,7 @@ impl KnownEntries {
 
     /// The entries for the packet's tuple, and for its inverse.
     fn of_packet(&self, of: &NetnsTuple) -> [Option<&KnownEntry>; 2] {
-        let inverse = of.tuple.inverse().map(|tuple| NetnsTuple { tuple, ..*of });
+        let inverse = of.tuple.reply_tuple().map(|tuple| NetnsTuple { tuple, ..*of });
         [self.entries.get(of), inverse.and_then(|inverse| self.entries.get(&inverse))]
     }
 }
@@ -147,7 +147,7 @@ impl KnownEntries {
 fn between(entry: &Conntrack<'_>) -> Option<CtTuple> {
     let (orig, reply) = (plain(entry.orig), plain(entry.reply));
     let tuple = CtTuple { dst: reply.src, dst_part: reply.src_part, ..orig };
-    (orig.has_ports() && tuple != orig && tuple.inverse() != Some(reply)).then_some(tuple)
+    (orig.has_ports() && tuple != orig && tuple.reply_tuple() != Some(reply)).then_some(tuple)
 }
 
 impl KnownEntry {
@@ -156,7 +156,7 @@ impl KnownEntry {
     fn is_settled(&self) -> bool {
         const ESTABLISHED: u8 = 3;
         let is_open = !matches!(self.entry.state, Some(CtState::Tcp(state)) if state != ESTABLISHED);
-        is_open && self.entry.status.is_some_and(|status| status.has(CtStatus::SEEN_REPLY))
+        is_open && self.entry.status.is_some_and(|status| status.contains(CtStatus::SEEN_REPLY))
     }
 
     /// True if packets with the tuple need not be queried again.
@@ -177,7 +177,7 @@ impl KnownEntry {
     /// True for packets in the original direction, before or after their addresses are translated.
     fn is_original(&self, of: &NetnsTuple) -> bool {
         let [orig, reply] = [self.entry.orig, self.entry.reply].map(plain);
-        of.tuple == orig || of.tuple != reply && of.tuple.inverse() == Some(reply)
+        of.tuple == orig || of.tuple != reply && of.tuple.reply_tuple() == Some(reply)
     }
 
     /// The two tuples that it is stored under.
@@ -206,12 +206,12 @@ mod tests {
     }
 
     /// A block of answers received at `told_ns`, in namespace 1.
-    fn told(told_ns: u64, entries: &[(CtTuple, CtTuple, u32, Option<u64>)]) -> Vec<u8> {
+    fn answered_entry(told_ns: u64, entries: &[(CtTuple, CtTuple, u32, Option<u64>)]) -> Vec<u8> {
         let mut block = BatchHeader::default().bytes().to_vec();
         assert_eq!(block.len(), BATCH_HEADER);
         for (orig, reply, status, start_ns) in entries {
-            let mut message = Request::one(0x100);
-            message.body(&[2, 0, 0, 0]);
+            let mut message = Request::for_one(0x100);
+            message.append(&[2, 0, 0, 0]);
             conntrack::put_tuple(&mut message, conntrack::uapi::cta::TUPLE_ORIG, orig);
             conntrack::put_tuple(&mut message, conntrack::uapi::cta::TUPLE_REPLY, reply);
             message.attr(conntrack::uapi::cta::STATUS, &status.to_be_bytes());
@@ -253,12 +253,12 @@ mod tests {
             [(plain, plain.0), (dnat, tuple(client, backend)), (snat, tuple(outside, published))]
         {
             let mut known = KnownEntries::default();
-            known.learn(&told(S, &[(orig, reply, SEEN_REPLY, None)]));
+            known.learn(&answered_entry(S, &[(orig, reply, SEEN_REPLY, None)]));
             for (packet, expected) in [
                 (orig, CtDirection::Original),
                 (after, CtDirection::Original),
                 (reply, CtDirection::Reply),
-                (orig.inverse().unwrap(), CtDirection::Reply),
+                (orig.reply_tuple().unwrap(), CtDirection::Reply),
             ] {
                 assert_eq!(direction(find(&known, packet, S)), expected, "{packet:?}");
             }
@@ -274,7 +274,7 @@ mod tests {
         let rewritten = (tuple(client, published), tuple(backend, client), SEEN_REPLY, None);
         let direct = (tuple(client, backend), tuple(backend, (1, 1024)), SEEN_REPLY, None);
         let mut known = KnownEntries::default();
-        known.learn(&told(S, &[rewritten, direct]));
+        known.learn(&answered_entry(S, &[rewritten, direct]));
         assert!(matches!(find(&known, tuple(client, backend), S), Match::Several));
         assert_eq!(direction(find(&known, tuple(client, published), S)), CtDirection::Original);
     }
@@ -286,15 +286,15 @@ mod tests {
         let both = (tuple(client, published), tuple(backend, (7, 49_855)), SEEN_REPLY, None);
         let direct = (tuple(client, backend), tuple(backend, client), SEEN_REPLY, None);
         let mut known = KnownEntries::default();
-        known.learn(&told(S, &[direct]));
+        known.learn(&answered_entry(S, &[direct]));
         assert_eq!(direction(find(&known, tuple(client, backend), S)), CtDirection::Original);
-        known.learn(&told(S, &[both]));
+        known.learn(&answered_entry(S, &[both]));
         for packet in [tuple(client, backend), tuple(backend, client)] {
             assert!(matches!(find(&known, packet, S), Match::Several));
         }
         assert_eq!(direction(find(&known, tuple(client, published), S)), CtDirection::Original);
         assert_eq!(direction(find(&known, tuple((7, 49_855), backend), S)), CtDirection::Original);
-        known.learn(&told(2 * S, &[direct]));
+        known.learn(&answered_entry(2 * S, &[direct]));
         assert_eq!(direction(find(&known, tuple(client, backend), 2 * S)), CtDirection::Original, "long after");
     }
 
@@ -302,11 +302,11 @@ mod tests {
     fn another_connection_with_the_ports_is_not_shown() {
         let (orig, reply) = (tuple((1, 1), (2, 2)), tuple((2, 2), (1, 1)));
         let mut known = KnownEntries::default();
-        known.learn(&told(20 * S, &[(orig, reply, SEEN_REPLY, Some(5 * S))]));
+        known.learn(&answered_entry(20 * S, &[(orig, reply, SEEN_REPLY, Some(5 * S))]));
         assert!(matches!(find(&known, orig, 4 * S), Match::Reused));
         assert!(matches!(find(&known, orig, 5 * S - CONFIRMED_NS / 2), Match::Found { .. }), "its first packet");
         assert!(matches!(find(&known, orig, 6 * S), Match::Found { .. }), "long ago, and it has a start");
-        known.learn(&told(20 * S, &[(orig, reply, SEEN_REPLY, None)]));
+        known.learn(&answered_entry(20 * S, &[(orig, reply, SEEN_REPLY, None)]));
         assert!(matches!(find(&known, orig, 9 * S), Match::Late));
         assert!(matches!(find(&known, orig, 11 * S), Match::Found { .. }));
     }
@@ -317,7 +317,7 @@ mod tests {
         let (orig, reply) = (tuple((1, 1), (2, 2)), tuple((2, 2), (1, 1)));
         let of = NetnsTuple { netns_id: 1, tuple: reply };
         let mut known = KnownEntries::default();
-        let answers = told(S, &[(orig, reply, SEEN_REPLY, None)]);
+        let answers = answered_entry(S, &[(orig, reply, SEEN_REPLY, None)]);
         assert!(!known.knows(&of, S, false));
         known.learn(&answers);
         assert!(known.knows(&of, S + KNOWN_NS - 1, false));
@@ -325,12 +325,12 @@ mod tests {
         assert!(matches!(find(&known, orig, S), Match::None), "the kernel may say that it is gone");
         known.learn(&answers);
         assert!(!known.knows(&of, S, true) && matches!(find(&known, orig, S), Match::None));
-        known.learn(&told(S, &[(orig, reply, 0, None)]));
+        known.learn(&answered_entry(S, &[(orig, reply, 0, None)]));
         let there = NetnsTuple { netns_id: 1, tuple: orig };
         assert!(known.knows(&there, S + UNANSWERED_NS - 1, false), "nothing is new");
         assert!(!known.knows(&of, S, false), "its first answer");
         assert!(matches!(find(&known, orig, S), Match::None), "what was known is old by it");
-        known.learn(&told(S, &[(orig, reply, 0, None)]));
+        known.learn(&answered_entry(S, &[(orig, reply, 0, None)]));
         assert!(!known.knows(&there, S + UNANSWERED_NS, false));
     }
 
@@ -341,7 +341,7 @@ mod tests {
             let entries: Vec<_> = (0..KNOWN_MAX as u16)
                 .map(|port| (tuple((n, port), (99, 2)), tuple((99, 2), (n, port)), SEEN_REPLY, None))
                 .collect();
-            known.learn(&told(S, &entries));
+            known.learn(&answered_entry(S, &entries));
             assert!(known.entries.len() <= 4 * KNOWN_MAX, "{}", known.entries.len());
         }
     }

@@ -11,7 +11,7 @@ use record::rows::{
     Conntrack, CtAttrs, CtDirection, EntrySource, LogRecord, LogRecords, PacketEntry, PacketState, log_need,
 };
 use record::{Accounting, Addr, Annotate, Demand, Each, Misses, Next, Offer};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
@@ -48,7 +48,7 @@ impl<'s> RecordEntries<'s> {
         let answers = answers.map_err(|error| _ = trouble.get_or_insert(error.to_string())).ok();
         if let Some(error) = trouble.as_ref().filter(|_| !session.host().is_replay()) {
             // Reported at once, because users read a service's messages while it runs.
-            say(&format!("{}: {error}", WORDS.unknown));
+            print_message(&format!("{}: {error}", WORDS.unknown));
         }
         let lookups = EntryLookups::new(questions, answers, trouble);
         Some(RecordEntries { are_sent: are_sent.into(), lookups, misses: Misses::default() })
@@ -178,7 +178,7 @@ mod tests {
             dst_part: dst.1,
             zone: None,
         };
-        let mut request = Request::one(0);
+        let mut request = Request::for_one(0);
         conntrack::put_tuple(&mut request, cta::TUPLE_ORIG, &tuple((1, 4000), (2, 8080)));
         conntrack::put_tuple(&mut request, cta::TUPLE_REPLY, &tuple((9, 80), (1, 4000)));
         request.attr(cta::ZONE, &[0, 7]).attr(cta::ID, &[1, 2, 3, 4]).attr(cta::STATUS, &0x1a2u32.to_be_bytes());

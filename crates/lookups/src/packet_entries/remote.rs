@@ -15,7 +15,7 @@ use record::rows::{CtTuple, capture_need};
 use record::{Accounting, Addr};
 use runtime::exit::Exit;
 use runtime::helper_process::{Helper, put_message};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::cell::RefCell;
 use std::ffi::OsString;
 use std::io::{self, ErrorKind};
@@ -63,7 +63,7 @@ pub fn start(all_netns: bool, need: u64) -> Result<Option<EntryLookups<'static>>
     let mut first = Vec::new();
     let trouble = Some(receive(&helper, &mut first).map_err(failed)?).filter(|trouble| !trouble.is_empty());
     if let Some(error) = &trouble {
-        say(&format!("{}: {error}", WORDS.unknown));
+        print_message(&format!("{}: {error}", WORDS.unknown));
     }
     let questions = Rc::new(RefCell::default());
     let remote = || Box::new(RemoteAnswers::new(Rc::clone(&questions), helper)) as Box<dyn Blocks>;
@@ -142,7 +142,7 @@ pub fn run(mut words: impl Iterator<Item = OsString>) -> Exit {
     session.find_namespaces(None, &mut Accounting::default());
     let mut trouble = None;
     let mut queries = open_queries(&session, &mut trouble);
-    rights::keep_open_only(CapSet::of(&[Cap::NetAdmin]));
+    rights::keep_open_only(CapSet::from_caps(&[Cap::NetAdmin]));
     let first = if queries.is_empty() { IMPOSSIBLE } else { POSSIBLE };
     if send(&main, first, trouble.as_deref().unwrap_or_default()).is_err() {
         return Exit::Failed;

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn packets_before_a_second_connection_are_told_apart() {
+    fn packets_before_a_second_connection_are_distinguished() {
         let tuple = CtTuple { proto: ip_proto::TCP, src_part: 1, dst_part: 2, ..CtTuple::EMPTY };
         let (there, back) = (tuple, CtTuple { src_part: 2, dst_part: 1, ..tuple });
         let mut restarts = Restarts::default();

@@ -92,7 +92,7 @@ fn find<'l>(listings: &'l Listings<LogRules>, record: &LogRecord<'_>, window: Wi
             (None, _) => (Some(this), None),
             // It is also in the previous listing.
             (Some(known), None) if known == this => (Some(this), None),
-            (Some(known), _) => (Some(known.common(&this)), Some(NoRule::Several)),
+            (Some(known), _) => (Some(known.common_with(&this)), Some(NoRule::Several)),
         };
     }
     Some(found)

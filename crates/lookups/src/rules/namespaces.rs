@@ -59,7 +59,7 @@ impl<R: RuleSet> NetnsRules<R> {
     pub(super) fn open(&mut self, session: &Session, netns_id: u64) {
         let begun_ns = clock::monotonic_ns();
         // A recording contains the listings that were within the share.
-        if self.tried.contains(&netns_id) || !(session.host().is_replay() || self.first.allows(begun_ns)) {
+        if self.tried.contains(&netns_id) || !(session.host().is_replay() || self.first.may_start(begun_ns)) {
             return;
         }
         self.tried.insert(netns_id);
@@ -73,7 +73,7 @@ impl<R: RuleSet> NetnsRules<R> {
         let Some(history) = self.histories.get_mut(&netns_id) else { return true };
         let share = if netns_id == session.netns_id() { &self.own_again } else { &self.again };
         let begun_ns = clock::monotonic_ns();
-        if !session.host().is_replay() && !share.allows(begun_ns) {
+        if !session.host().is_replay() && !share.may_start(begun_ns) {
             history.listings.note_change();
             return true;
         }

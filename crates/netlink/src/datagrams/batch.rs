@@ -73,7 +73,7 @@ pub struct DatagramFrame<'b> {
 }
 
 /// Used instead of an nsid for the socket's own namespace. (The kernel's nsids are never negative.)
-const OWN: i32 = -1;
+const OWN_NETNS: i32 = -1;
 
 impl DatagramFrame<'_> {
     /// Replaces the inode in the frame that begins at `place`.
@@ -86,7 +86,7 @@ impl DatagramFrame<'_> {
     /// Writes the first [`FRAME`] bytes of a frame to `place`; its messages of `bytes` bytes follow.
     pub fn put(place: &mut [u8], netns_id: u64, wall_ns: u64, nsid: Option<i32>, bytes: usize) {
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-        let (nsid, parts) = (nsid.unwrap_or(OWN), place.split_at_mut_checked(16));
+        let (nsid, parts) = (nsid.unwrap_or(OWN_NETNS), place.split_at_mut_checked(16));
         let Some((first, second)) = parts else { return };
         for (place, number) in first.chunks_exact_mut(8).zip([netns_id, wall_ns]) {
             place.copy_from_slice(&number.to_ne_bytes());
@@ -106,7 +106,7 @@ pub struct DatagramFrames<'b> {
 
 impl<'b> DatagramFrames<'b> {
     /// The frames that follow the header of `block`.
-    pub fn of(block: &'b [u8]) -> DatagramFrames<'b> {
+    pub fn new(block: &'b [u8]) -> DatagramFrames<'b> {
         DatagramFrames { rest: block.get(BATCH_HEADER..).unwrap_or_default() }
     }
 }
@@ -149,7 +149,7 @@ mod tests {
             block.extend(bytes);
         }
         assert_eq!(BatchHeader::parse(&block), Some(head));
-        let frames: Vec<DatagramFrame<'_>> = DatagramFrames::of(&block).map(Result::unwrap).collect();
+        let frames: Vec<DatagramFrame<'_>> = DatagramFrames::new(&block).map(Result::unwrap).collect();
         let told: Vec<_> = frames.iter().map(|f| (f.netns_id, f.wall_ns, f.nsid, f.bytes)).collect();
         assert_eq!(told, [(7, 1007, None, &b"abcd"[..]), (8, 1008, Some(0), b""), (9, 1009, Some(77), b"xy")]);
     }
@@ -160,8 +160,8 @@ mod tests {
         let mut block = BatchHeader::default().bytes().to_vec();
         block.extend([0; FRAME]);
         block[BATCH_HEADER + 20..BATCH_HEADER + 24].copy_from_slice(&u32::MAX.to_ne_bytes());
-        let all: Vec<_> = DatagramFrames::of(&block).collect();
+        let all: Vec<_> = DatagramFrames::new(&block).collect();
         assert!(matches!(all[..], [Err(DecodeError::Short { .. })]), "{all:?}");
-        assert!(matches!(DatagramFrames::of(&block[..BATCH_HEADER + 5]).next(), Some(Err(_))));
+        assert!(matches!(DatagramFrames::new(&block[..BATCH_HEADER + 5]).next(), Some(Err(_))));
     }
 }

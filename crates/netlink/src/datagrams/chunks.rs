@@ -30,12 +30,12 @@ impl Chunk {
     }
 
     /// A chunk without memory.
-    pub(super) fn none() -> Chunk {
+    pub(super) fn without_memory() -> Chunk {
         Chunk { bytes: Box::default(), filled: BATCH_HEADER, datagram_bytes_max: 0 }
     }
 
     /// Empties the chunk and returns its memory to the kernel until something is received again.
-    pub(super) fn give_back(&mut self) {
+    pub(super) fn release(&mut self) {
         self.clear();
         sys::memory::zero(&mut self.bytes);
     }
@@ -46,7 +46,7 @@ impl Chunk {
     }
 
     /// Removes the frames from offset `at` on.
-    pub fn cut(&mut self, at: usize) {
+    pub fn truncate(&mut self, at: usize) {
         self.filled = self.filled.min(at).max(BATCH_HEADER);
     }
 
@@ -122,7 +122,7 @@ impl ChunkSender {
     /// if the other end was closed: then nothing more can be sent.
     pub fn send(&mut self, chunk: &mut Chunk, header: &BatchHeader) -> bool {
         chunk.set_header(header);
-        let filled = std::mem::replace(chunk, Chunk::none());
+        let filled = std::mem::replace(chunk, Chunk::without_memory());
         if self.filled.send(Ok(filled)).is_err() {
             return false;
         }
@@ -159,7 +159,7 @@ impl ChunkSender {
 
 impl ChunkReceiver {
     /// Returns a chunk to the receiving thread.
-    pub(super) fn give_back(&self, chunk: Chunk) {
+    pub(super) fn return_chunk(&self, chunk: Chunk) {
         // If the thread has ended, it needs no chunk.
         let _ = self.empty.send(chunk);
     }

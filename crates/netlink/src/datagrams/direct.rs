@@ -23,14 +23,14 @@ const BUSY_MAX: Duration = Duration::from_millis(50);
 /// stream.
 const WAIT_MS: u64 = IDLE_CHECKS as u64 * STOP_CHECK_MS;
 /// Memory used by a burst is released once there was nothing to do for this long.
-const CALM: Duration = Duration::from_millis(20);
+const IDLE_BEFORE_RELEASE: Duration = Duration::from_millis(20);
 /// Minimum size of a batch in bytes after which releasing its memory is worthwhile.
 const WORN_BYTES: usize = 64 << 10;
 /// How long the second thread waits for datagrams before it checks whether the first wants to receive again.
 const TURN_MS: i32 = 20;
 
 /// Sockets that both threads use.
-pub trait Receive: Send {
+pub trait ReceiveSockets: Send {
     /// Waits at most `ms` milliseconds until something can be received; false if nothing can.
     fn wait(&mut self, ms: i32) -> Result<bool, SysError>;
 
@@ -45,7 +45,7 @@ pub trait Receive: Send {
 }
 
 /// State shared by both threads.
-struct BothThreads<R> {
+struct SharedState<R> {
     /// Locked by the thread that receives.
     sockets: Mutex<R>,
     /// Since when the first thread has been busy without a pause, on the monotonic clock in ns; 0 while it waits.
@@ -59,7 +59,7 @@ struct BothThreads<R> {
     alarm: Alarm,
 }
 
-impl<R> BothThreads<R> {
+impl<R> SharedState<R> {
     /// Records that the first thread is busy.
     fn begin_work(&self) {
         if self.busy_since.load(Relaxed) == 0 {
@@ -72,7 +72,7 @@ impl<R> BothThreads<R> {
     fn end_work(&self) {
         if self.busy_since.load(Relaxed) != 0 {
             self.busy_since.store(0, SeqCst);
-            self.alarm.set(if self.has_spares.load(Relaxed) { CALM } else { Duration::ZERO });
+            self.alarm.set(if self.has_spares.load(Relaxed) { IDLE_BEFORE_RELEASE } else { Duration::ZERO });
         }
     }
 
@@ -89,8 +89,8 @@ impl<R> BothThreads<R> {
 }
 
 /// Batches of datagrams as blocks.
-pub struct DirectReader<'h, R: Receive + 'static> {
-    shared: Arc<BothThreads<R>>,
+pub struct DirectReader<'h, R: ReceiveSockets + 'static> {
+    shared: Arc<SharedState<R>>,
     /// Datagrams received by the second thread.
     relieved: ChunkReceiver,
     /// Datagrams received by this thread.
@@ -112,7 +112,7 @@ pub struct DirectReader<'h, R: Receive + 'static> {
 }
 
 /// The result of one step of the caller's thread.
-enum Turn {
+enum StepResult {
     /// Datagrams in `own`.
     Own,
     /// A chunk from the second thread.
@@ -121,7 +121,7 @@ enum Turn {
     Ended,
 }
 
-impl<'h, R: Receive + 'static> DirectReader<'h, R> {
+impl<'h, R: ReceiveSockets + 'static> DirectReader<'h, R> {
     /// Receives from `sockets`, in this thread into one chunk of `own_bytes`, in the second thread, called `name`,
     /// into chunks of `sizes`. `stop` is called about five times a second and after signals; it returns true once the
     /// run must end.
@@ -132,7 +132,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         stop: &'h dyn Fn() -> bool,
         sockets: R,
     ) -> Result<DirectReader<'h, R>, SysError> {
-        let shared = Arc::new(BothThreads {
+        let shared = Arc::new(SharedState {
             sockets: Mutex::new(sockets),
             busy_since: AtomicU64::new(0),
             is_wanted: AtomicBool::new(false),
@@ -141,7 +141,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             alarm: Alarm::new()?,
         });
         let (output, relieved) = chunk_queue(sizes);
-        let relief = Relief { shared: Arc::clone(&shared), output, chunk: Chunk::none() };
+        let relief = ReliefThread { shared: Arc::clone(&shared), output, chunk: Chunk::without_memory() };
         let thread = Builder::new().name(name.into()).spawn(move || relief.run());
         let thread = thread.map_err(|error| {
             SysError::new("clone", "the reader of events", Errno(error.raw_os_error().unwrap_or(0)))
@@ -162,17 +162,17 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
         })
     }
 
-    fn turn(&mut self) -> Result<Turn, SysError> {
+    fn receive_step(&mut self) -> Result<StepResult, SysError> {
         let shared = Arc::clone(&self.shared);
         let mut sockets = match shared.sockets.try_lock() {
             Ok(sockets) => sockets,
             Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
-            Err(TryLockError::WouldBlock) => return self.relieved_turn(),
+            Err(TryLockError::WouldBlock) => return self.relieved_step(),
         };
         // Datagrams that the other thread received are older than those waiting now.
         if let Ok(chunk) = self.relieved.filled.try_recv() {
             self.was_emptied = false;
-            return Ok(Turn::Relieved(chunk?));
+            return Ok(StepResult::Relieved(chunk?));
         }
         shared.is_wanted.store(false, Relaxed);
         self.own.clear();
@@ -185,17 +185,17 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             self.receive(&shared, &mut sockets)?;
         }
         if self.own.is_empty() {
-            return Ok(if self.is_ended { Turn::Ended } else { Turn::Nothing });
+            return Ok(if self.is_ended { StepResult::Ended } else { StepResult::Nothing });
         }
         self.is_worn |= self.own.next_frame() >= WORN_BYTES;
         self.own.set_header(&sockets.header()?);
         drop(sockets);
         shared.begin_work();
-        Ok(Turn::Own)
+        Ok(StepResult::Own)
     }
 
     /// Receives into `own`, after a wait if no datagrams are waiting.
-    fn receive(&mut self, shared: &BothThreads<R>, sockets: &mut R) -> Result<(), SysError> {
+    fn receive(&mut self, shared: &SharedState<R>, sockets: &mut R) -> Result<(), SysError> {
         if !self.was_emptied {
             self.was_emptied = sockets.receive(&mut self.own)?;
         }
@@ -203,7 +203,7 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
             shared.end_work();
             if !sockets.wait(WAIT_MS as i32)? {
                 if std::mem::take(&mut self.is_worn) {
-                    self.own.give_back();
+                    self.own.release();
                 }
                 // New sockets are adopted at the next receive; the caller may learn about them before that.
                 self.was_emptied = false;
@@ -215,40 +215,40 @@ impl<'h, R: Receive + 'static> DirectReader<'h, R> {
     }
 
     /// One step while the second thread receives.
-    fn relieved_turn(&mut self) -> Result<Turn, SysError> {
+    fn relieved_step(&mut self) -> Result<StepResult, SysError> {
         self.was_emptied = false;
         match self.relieved.filled.try_recv() {
-            Ok(chunk) => return Ok(Turn::Relieved(chunk?)),
+            Ok(chunk) => return Ok(StepResult::Relieved(chunk?)),
             Err(_) => self.shared.is_wanted.store(true, Relaxed),
         }
         match self.relieved.filled.recv_timeout(Duration::from_millis(STOP_CHECK_MS)) {
-            Ok(chunk) => Ok(Turn::Relieved(chunk?)),
+            Ok(chunk) => Ok(StepResult::Relieved(chunk?)),
             // The second thread may also have ended: then it does not hold the lock either.
-            Err(_) => Ok(Turn::Nothing),
+            Err(_) => Ok(StepResult::Nothing),
         }
     }
 }
 
-impl<R: Receive + 'static> Blocks for DirectReader<'_, R> {
+impl<R: ReceiveSockets + 'static> Blocks for DirectReader<'_, R> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         if let Some(chunk) = self.chunk.take() {
-            self.relieved.give_back(chunk);
+            self.relieved.return_chunk(chunk);
         }
         while !self.is_ended {
             self.is_ending = self.is_ending || (self.stop)();
-            match self.turn()? {
-                Turn::Own => {
+            match self.receive_step()? {
+                StepResult::Own => {
                     let batch = self.own.batch();
                     self.idle.clear();
                     self.idle.extend_from_slice(batch.get(..BATCH_HEADER).unwrap_or_default());
                     return Ok(Some(batch));
                 }
-                Turn::Relieved(chunk) => return Ok(Some(self.chunk.insert(chunk).batch())),
-                Turn::Nothing => {}
-                Turn::Ended => return Ok(None),
+                StepResult::Relieved(chunk) => return Ok(Some(self.chunk.insert(chunk).batch())),
+                StepResult::Nothing => {}
+                StepResult::Ended => return Ok(None),
             }
             // The row-making code handles hangups, and it waits for batches: an empty one is enough.
-            let hangups = sys::signal::hangups();
+            let hangups = sys::signal::hangup_count();
             if !self.idle.is_empty() || hangups != self.hangups {
                 self.hangups = hangups;
                 self.idle.resize(BATCH_HEADER, 0);
@@ -259,7 +259,7 @@ impl<R: Receive + 'static> Blocks for DirectReader<'_, R> {
     }
 }
 
-impl<R: Receive + 'static> Drop for DirectReader<'_, R> {
+impl<R: ReceiveSockets + 'static> Drop for DirectReader<'_, R> {
     fn drop(&mut self) {
         self.shared.end();
         self.relieved.close();
@@ -270,14 +270,14 @@ impl<R: Receive + 'static> Drop for DirectReader<'_, R> {
 }
 
 /// The second thread.
-struct Relief<R> {
-    shared: Arc<BothThreads<R>>,
+struct ReliefThread<R> {
+    shared: Arc<SharedState<R>>,
     output: ChunkSender,
     /// The batch being filled.
     chunk: Chunk,
 }
 
-impl<R: Receive> Relief<R> {
+impl<R: ReceiveSockets> ReliefThread<R> {
     fn run(mut self) {
         loop {
             self.shared.alarm.wait();
@@ -285,11 +285,11 @@ impl<R: Receive> Relief<R> {
                 return;
             }
             if self.shared.is_late() {
-                if let Err(error) = self.relieve() {
+                if let Err(error) = self.receive_in_relief() {
                     return self.output.fail(error);
                 }
             } else if self.shared.busy_since.load(SeqCst) == 0 && self.shared.has_spares.swap(false, Relaxed) {
-                self.chunk = Chunk::none();
+                self.chunk = Chunk::without_memory();
                 self.output.free_spares();
                 sys::memory::trim();
             }
@@ -302,7 +302,7 @@ impl<R: Receive> Relief<R> {
     }
 
     /// Receives until the first thread wants to receive again.
-    fn relieve(&mut self) -> Result<(), SysError> {
+    fn receive_in_relief(&mut self) -> Result<(), SysError> {
         let shared = Arc::clone(&self.shared);
         let mut sockets = shared.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         if !shared.is_late() || shared.is_over.load(SeqCst) {
@@ -348,7 +348,7 @@ mod tests {
         received_by: Arc<Mutex<Vec<ThreadId>>>,
     }
 
-    impl Receive for Numbered {
+    impl ReceiveSockets for Numbered {
         fn wait(&mut self, ms: i32) -> Result<bool, SysError> {
             if self.next == self.end.load(Relaxed) {
                 park_timeout(Duration::from_millis(ms.min(5) as u64));
@@ -379,7 +379,7 @@ mod tests {
     }
 
     fn numbers(block: &[u8]) -> Vec<u32> {
-        DatagramFrames::of(block).map(|frame| u32::from_ne_bytes(frame.unwrap().bytes.try_into().unwrap())).collect()
+        DatagramFrames::new(block).map(|frame| u32::from_ne_bytes(frame.unwrap().bytes.try_into().unwrap())).collect()
     }
 
     fn wait_until(is_so: impl Fn() -> bool) {

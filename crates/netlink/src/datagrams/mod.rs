@@ -12,5 +12,5 @@ mod reader;
 
 pub use batch::{BATCH_HEADER, BatchHeader, DUPLICATE, DatagramFrame, DatagramFrames, FRAME, UNKNOWN_NETNS};
 pub use chunks::{Chunk, ChunkSender, ChunkSizes};
-pub use direct::{DirectReader, Receive};
+pub use direct::{DirectReader, ReceiveSockets};
 pub use reader::DatagramReader;

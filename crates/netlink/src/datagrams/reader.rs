@@ -52,7 +52,7 @@ impl Blocks for DatagramReader<'_> {
         if let Some(chunk) = self.chunk.take() {
             self.idle.clear();
             self.idle.extend_from_slice(chunk.batch().get(..BATCH_HEADER).unwrap_or_default());
-            self.input.give_back(chunk);
+            self.input.return_chunk(chunk);
         }
         let mut checks = 0;
         loop {

@@ -6,7 +6,7 @@ use super::*;
 pub fn fuzz_dump(data: &[u8], block: usize) {
     let mut blocks = Pieces { chunks: data.chunks(block.max(1)) };
     let request = Request::dump(20);
-    let each = |part: &Answer<'_>| {
+    let each = |part: &AnswerMessage<'_>| {
         crate::attr::fuzz_attrs(part.payload);
         ControlFlow::Continue(())
     };

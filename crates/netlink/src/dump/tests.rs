@@ -52,7 +52,7 @@ type Read = (Vec<(Vec<u8>, u64)>, Result<DumpEnd, DumpError>);
 
 fn read_as(request: &Request, seq: Option<u32>, blocks: &[Vec<u8>], stop_after: usize) -> Read {
     let mut got = Vec::new();
-    let each = |part: &Answer<'_>| {
+    let each = |part: &AnswerMessage<'_>| {
         got.push((part.payload.to_vec(), part.block));
         if got.len() == stop_after { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };
@@ -104,7 +104,7 @@ fn an_error_in_the_end_message() {
 #[test]
 fn a_refusal_keeps_the_kernels_words_and_place() {
     let mut request = Request::dump(20);
-    request.body(&[0; 8]).attr(0x8005, b"filter");
+    request.append(&[0; 8]).attr(0x8005, b"filter");
     let sent = request.bytes().unwrap().to_vec();
     let at = 24u32; // after head and body
     let explanation = [attr(1, b"no such \x1b[31mthing\0"), attr(2, &at.to_ne_bytes())].concat();
@@ -186,7 +186,7 @@ fn an_early_stop_is_no_error() {
 fn one_thing_ends_with_its_acknowledgement() {
     let answer = message(20, 0, SEQ, b"it");
     let ack = message(NLMSG_ERROR, NLM_F_CAPPED, SEQ, &[0; 20]);
-    let (got, end) = read_as(&Request::one(20), Some(SEQ), &[answer, ack], usize::MAX);
+    let (got, end) = read_as(&Request::for_one(20), Some(SEQ), &[answer, ack], usize::MAX);
     assert_eq!((got.len(), end.unwrap().messages), (1, 1));
 }
 
@@ -205,7 +205,7 @@ fn tcp4(states: u32) -> Request {
     body.extend_from_slice(&states.to_ne_bytes());
     body.resize(56, 0);
     let mut request = Request::dump(20);
-    request.body(&body);
+    request.append(&body);
     request
 }
 
@@ -268,7 +268,7 @@ fn the_kernel_refuses_a_family_it_lacks() {
     let mut body = vec![0; 56];
     body[0] = 0; // AF_UNSPEC
     body[1] = 6;
-    request.body(&body);
+    request.append(&body);
     let error = dump(&Host::live(), &ask(&request), |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, DumpError::Refused { errno: Errno::NOENT, .. }), "{error:?}");
     assert!(error.is_unavailable());
@@ -279,8 +279,8 @@ fn the_kernel_explains() {
     // RTM_GETNEIGH for IPv4: once without an address (the kernel names the missing attribute), once with an address of
     // a wrong length (the kernel explains it in text).
     let refusal = |address: Option<&[u8]>| {
-        let mut request = Request::one(30);
-        request.body(&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
+        let mut request = Request::for_one(30);
+        request.append(&[2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]);
         if let Some(address) = address {
             request.attr(1, address);
         }
@@ -299,10 +299,10 @@ fn the_kernel_explains() {
 #[test]
 fn an_exact_answer_and_its_acknowledgement() {
     // RTM_GETLINK for the loopback device: one message, then the acknowledgement.
-    let mut request = Request::one(18);
+    let mut request = Request::for_one(18);
     let mut body = [0; 16];
     body[4..8].copy_from_slice(&1i32.to_ne_bytes());
-    request.body(&body);
+    request.append(&body);
     let ask = Query { what: "link", protocol: 0, request: &request, key: "link", note: "", netns: None };
     let mut names = Vec::new();
     let end = exchange(&Host::live(), &ask, |part| {
@@ -326,7 +326,7 @@ fn recorded_and_replayed() {
     let live = ports(&host, &ask);
     host.finish().unwrap();
 
-    let replay = Host::replaying(&path).unwrap();
+    let replay = Host::open_replay(&path).unwrap();
     let opened = sys::cost::syscalls();
     assert_eq!(ports(&replay, &ask), live);
     assert!(sys::cost::syscalls() > opened);
@@ -339,7 +339,7 @@ fn recorded_and_replayed() {
     let bytes = std::fs::read(&path).unwrap();
     for length in 0..bytes.len() {
         std::fs::write(&path, &bytes[..length]).unwrap();
-        let Ok(replay) = Host::replaying(&path) else { continue };
+        let Ok(replay) = Host::open_replay(&path) else { continue };
         let _ = dump(&replay, &ask, |_| ControlFlow::Continue(()));
         assert!(replay.finish().is_err(), "cut at {length}");
     }
@@ -357,7 +357,7 @@ fn a_recording_that_stopped_early_cannot_be_replayed_further() {
     let host = Host::live().recording(&path).unwrap();
     dump(&host, &ask(&request), |_| ControlFlow::Break(())).unwrap();
     host.finish().unwrap();
-    let replay = Host::replaying(&path).unwrap();
+    let replay = Host::open_replay(&path).unwrap();
     let error = dump(&replay, &ask(&request), |_| ControlFlow::Continue(())).unwrap_err();
     assert!(matches!(error, DumpError::CutShort { errno: Errno::NOT_RECORDED, .. }), "{error:?}");
     assert!(dump(&replay, &ask(&request), |_| ControlFlow::Break(())).is_ok(), "as far as the recording went");
@@ -386,11 +386,11 @@ fn refused_sockets_and_lost_messages() {
 
 #[test]
 fn issue_10_an_answer_without_end_is_left() {
-    let mut blocks = Endless::default();
+    let mut blocks = EndlessAnswer::default();
     let empty = (0..10_000).take_while(|_| blocks.block(0, false).is_ok()).count();
     assert_eq!((empty, blocks.block(0, false)), (EMPTY_BLOCKS_MAX as usize, Err(Errno::IO)));
-    assert_eq!(Endless::default().block(0, true), Err(Errno::INTR));
-    let mut blocks = Endless::default();
+    assert_eq!(EndlessAnswer::default().block(0, true), Err(Errno::INTR));
+    let mut blocks = EndlessAnswer::default();
     assert!((1..100_000).all(|n| blocks.block(n, false).is_ok()), "rows may be many");
     let after = (100_000..200_000).take_while(|&n| blocks.block(n, true).is_ok()).count();
     assert_eq!(after, BLOCKS_AFTER_INTERRUPT as usize);
@@ -453,7 +453,7 @@ proptest! {
         inner in proptest::collection::vec((0u16..0x4000, proptest::collection::vec(any::<u8>(), 0..20)), 0..4),
     ) {
         let mut request = Request::dump(20);
-        request.body(&body);
+        request.append(&body);
         for (kind, payload) in &attrs {
             request.attr(*kind, payload);
         }

@@ -18,7 +18,7 @@ pub trait Preview {
 /// Shows the records in `block` to `preview`, which decodes each of them once more.
 pub(crate) fn show(block: &[u8], groups: &[u16], preview: &dyn Preview) {
     let mut has_records = false;
-    for frame in DatagramFrames::of(block).map_while(Result::ok) {
+    for frame in DatagramFrames::new(block).map_while(Result::ok) {
         for message in Messages::new(frame.bytes).map_while(Result::ok).filter(is_record) {
             let (netns_id, received_ns) = (frame.netns_id, frame.wall_ns);
             let mut row = LogRecord { time_ns: received_ns, netns_id, received_ns, ..LogRecord::default() };

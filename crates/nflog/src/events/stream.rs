@@ -8,18 +8,18 @@ use netlink::datagrams::{BATCH_HEADER, BatchHeader, DatagramFrame, DatagramFrame
 use netlink::{DecodeError, Messages};
 use record::rows::{LogRecord, LogRecords};
 use record::{Accounting, Demand, Each, Next, Offer, SourceError, SourceFault, Stream, StreamState, Table};
-use sys::{Blocks, BufferLimits, Errno, Host, Shortage, SysError};
+use sys::{Blocks, BufferLimits, Errno, Host, ShortShares, SysError};
 
-use crate::events::netlink::groups::{self, Delivery, GroupSocket};
+use crate::events::netlink::groups::{self, DeliveryOptions, GroupSocket};
 use crate::events::netlink::layout::RecordLayouts;
-use crate::events::netlink::other_netns::{Elsewhere, FindOtherNetns};
+use crate::events::netlink::other_netns::{FindOtherNetns, OtherNetnsSockets};
 use crate::events::netlink::reader::{OpenedReader, open_reader};
 use crate::events::netlink::record::is_record;
 use crate::events::netlink::scanner::{OtherGroups, Scanner};
 use crate::events::netlink::sequence::Sequences;
 use crate::events::preview::{self, Preview};
-use crate::events::succession::{HandOver, Succession};
-use crate::taken::GroupTaken;
+use crate::events::succession::{StoreNumbers, Succession};
+use crate::taken::GroupReader;
 
 /// Names the stream in messages to the user.
 const WHAT: &str = "log records";
@@ -37,7 +37,7 @@ pub const BUFFER_BYTES: u32 = 16 << 20;
 /// Optional parts of records that are in use, apart from the packets' bytes. A stream leaves the others out, which
 /// saves a tenth of its own work. They may change while the stream is read.
 #[derive(Debug, Default)]
-pub struct AskedParts {
+pub struct WantedParts {
     /// The headers of packets, decoded ([`LogRecord::packet`]).
     pub headers: AtomicBool,
     /// The interfaces, and the header and address of the link layer.
@@ -51,7 +51,7 @@ pub struct FollowLog<'h> {
     /// Number of bytes to copy of each packet. A new value takes effect immediately.
     pub copy_bytes: Arc<AtomicU32>,
     /// The parts of records that rows must contain.
-    pub asked: Arc<AskedParts>,
+    pub asked: Arc<WantedParts>,
     /// Time for which records may accumulate in the kernel, in steps of 10 ms.
     pub latency: Duration,
     /// Size of each group's receive buffer in bytes; CAP_NET_ADMIN allows more than the system's limit.
@@ -104,16 +104,16 @@ pub struct LogStream<'h> {
     /// Empty in a replay.
     sockets: Vec<Arc<GroupSocket>>,
     /// Sockets of other namespaces, and the scanner that finds these namespaces.
-    elsewhere: Option<(Arc<Elsewhere>, Scanner)>,
+    elsewhere: Option<(Arc<OtherNetnsSockets>, Scanner)>,
     /// [`FollowLog::copy_bytes`]
     copy_bytes: Arc<AtomicU32>,
     /// The last number of bytes per packet that was requested from the kernel.
     copied: u32,
     /// [`FollowLog::asked`]
-    asked: Arc<AskedParts>,
+    asked: Arc<WantedParts>,
     taken_over: Vec<u16>,
     refused: Vec<(u16, String)>,
-    hand_over: Option<Box<dyn HandOver + 'h>>,
+    hand_over: Option<Box<dyn StoreNumbers + 'h>>,
     preview: Option<&'h dyn Preview>,
 }
 
@@ -123,11 +123,11 @@ impl<'h> LogStream<'h> {
         let FollowLog { groups, copy_bytes, latency, buffer_bytes, netns_id, others, stop, .. } = follow;
         let FollowLog { lost, mut succession, entries, preview, asked, .. } = follow;
         let words: Vec<String> = groups.iter().map(|group| format!("group {group}")).collect();
-        host.note_asked(LogRecords::NAME, &mut words.iter().map(String::as_str));
-        let unrecorded = |word: &str| host.was_asked(LogRecords::NAME, word) == Some(false);
+        host.note_requested(LogRecords::NAME, &mut words.iter().map(String::as_str));
+        let unrecorded = |word: &str| host.was_requested(LogRecords::NAME, word) == Some(false);
         let unrecorded = groups.iter().zip(&words).filter(|(_, word)| unrecorded(word)).map(|(group, _)| *group);
         let unrecorded = unrecorded.collect();
-        let delivery = Delivery { copy_bytes: copy_bytes.load(Relaxed), latency, buffer_bytes, entries };
+        let delivery = DeliveryOptions { copy_bytes: copy_bytes.load(Relaxed), latency, buffer_bytes, entries };
         let (mut refused, mut opened) = (0, None);
         let blocks = host.stream(&format!("nflog/{netns_id}"), "", || {
             let (copy_bytes, buffers) = (Arc::clone(&copy_bytes), follow.other_buffers);
@@ -179,12 +179,12 @@ impl<'h> LogStream<'h> {
     }
 
     /// Groups whose socket was taken over.
-    pub fn taken_over(&self) -> &[u16] {
+    pub fn taken_groups(&self) -> &[u16] {
         &self.taken_over
     }
 
     /// Groups whose inherited socket was not taken over, and why, in words.
-    pub fn refused(&self) -> &[(u16, String)] {
+    pub fn refused_groups(&self) -> &[(u16, String)] {
         &self.refused
     }
 
@@ -203,10 +203,12 @@ impl<'h> LogStream<'h> {
     }
 
     /// Reports what is missing from other namespaces.
-    fn tell_of_others(&self, stats: &mut Accounting) {
+    fn report_others(&self, stats: &mut Accounting) {
         let (unread, why, shortage) = match &self.elsewhere {
-            Some((elsewhere, _)) => (elsewhere.unread().0, elsewhere.unread().1, elsewhere.shortage()),
-            None => (self.header.unreachable, None, Shortage::default()),
+            Some((elsewhere, _)) => {
+                (elsewhere.unbound_groups().0, elsewhere.unbound_groups().1, elsewhere.largest_shortage())
+            }
+            None => (self.header.unreachable, None, ShortShares::default()),
         };
         if let (0, reduced @ 1..) = (shortage.left_out, shortage.reduced) {
             // Smaller buffers alone do not make the run incomplete.
@@ -244,7 +246,7 @@ impl<'h> LogStream<'h> {
         } = self;
         if let Some(hand_over) = hand_over {
             // The consumer has the rows of the last batch: a successor continues with the records after them.
-            hand_over.note(&sequences.numbers());
+            hand_over.store_numbers(&sequences.numbers());
         }
         let Some(block) = blocks.next()? else { return Ok(StreamState::Ended) };
         if let Some(preview) = preview {
@@ -258,7 +260,7 @@ impl<'h> LogStream<'h> {
             Some(now) => *header = now,
             None => fault(DecodeError::Short { what: "batch of records", claims: BATCH_HEADER, has: block.len() }),
         }
-        for frame in DatagramFrames::of(block) {
+        for frame in DatagramFrames::new(block) {
             let frame = match frame {
                 Ok(frame) => frame,
                 Err(error) => {
@@ -283,7 +285,7 @@ impl<'h> LogStream<'h> {
                     continue;
                 }
                 if let Some(seq) = row.seq {
-                    sequences.note(row.netns_id, row.group, seq);
+                    sequences.add_record(row.netns_id, row.group, seq);
                 }
                 *seen += 1;
                 if groups.iter().all(|group| *group != row.group) {
@@ -302,7 +304,7 @@ fn note_mark(frame: &DatagramFrame<'_>, since_ns: &mut u64, sequences: &mut Sequ
     match frame.nsid.map(u16::try_from) {
         None => *since_ns = frame.wall_ns,
         // The namespace was removed, and the group's socket with it.
-        Some(Ok(group)) => sequences.forget(frame.netns_id, group),
+        Some(Ok(group)) => sequences.remove_group(frame.netns_id, group),
         Some(Err(_)) => {}
     }
 }
@@ -319,7 +321,7 @@ impl Stream<LogRecords> for LogStream<'_> {
         self.layouts.reads_headers = self.asked.headers.load(Relaxed);
         self.layouts.reads_link = self.asked.link.load(Relaxed);
         let state = self.next_batch(each);
-        self.lost.store(self.sequences.lost(), Relaxed);
+        self.lost.store(self.sequences.lost_records(), Relaxed);
         state.map_err(|error| SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(error) })
     }
 
@@ -327,7 +329,7 @@ impl Stream<LogRecords> for LogStream<'_> {
         if let Some(mut hand_over) = self.hand_over.take() {
             hand_over.end(&self.sockets(), &self.sequences.numbers());
         }
-        let (lost, dropped) = (self.sequences.lost(), self.header.lost);
+        let (lost, dropped) = (self.sequences.lost_records(), self.header.lost);
         let mut stats = Accounting {
             seen: self.seen + self.failed,
             failed: self.failed,
@@ -336,7 +338,7 @@ impl Stream<LogRecords> for LogStream<'_> {
             unknown_attrs: self.unknown_attrs,
             ..Accounting::default()
         };
-        stats.used(NETLINK);
+        stats.add_backend(NETLINK);
         if let Some(error) = self.first_error {
             stats.add_reason(self.failed, format!("malformed messages, the first: {error}"));
         }
@@ -357,7 +359,7 @@ impl Stream<LogRecords> for LogStream<'_> {
             // Only the next record of the group would reveal the gap, and no record followed.
             stats.incomplete(dropped, "datagrams of records lost at the end: the netlink buffer was full (--buffer)");
         }
-        self.tell_of_others(&mut stats);
+        self.report_others(&mut stats);
         for group in &self.unrecorded {
             stats.unanswered = true;
             let text = format!("the recording holds no records of group {group}: the run did not listen to it");
@@ -371,7 +373,7 @@ fn error_of(host: &Host, groups: &[u16], group: u16, error: &SysError) -> Source
     if error.errno == Errno::NOT_RECORDED {
         return SourceError { what: WHAT, fault: SourceFault::Unsupported, cause: NOT_RECORDED.into() };
     }
-    if let Some(taken) = GroupTaken::of(host, group, error) {
+    if let Some(taken) = GroupReader::from_error(host, group, error) {
         return SourceError { what: WHAT, fault: SourceFault::Io, cause: Box::new(taken) };
     }
     if error.errno == Errno::MFILE {

@@ -30,9 +30,9 @@ pub struct NextNumber {
 }
 
 /// Stores the state that a successor needs.
-pub trait HandOver {
+pub trait StoreNumbers {
     /// Called for each batch, when the consumer has the rows of the previous one: all records up to there are done.
-    fn note(&mut self, numbers: &[NextNumber]);
+    fn store_numbers(&mut self, numbers: &[NextNumber]);
 
     /// Called after the last read, with the bound sockets and the last numbers.
     fn end(&mut self, sockets: &[(u16, BorrowedFd<'_>)], numbers: &[NextNumber]);
@@ -48,5 +48,5 @@ pub struct Succession<'h> {
     /// Counts the turns of the receiving thread, which then makes several per second even without records.
     pub turns: Option<Arc<AtomicU64>>,
     /// Stores the state for a successor.
-    pub hand_over: Option<Box<dyn HandOver + 'h>>,
+    pub hand_over: Option<Box<dyn StoreNumbers + 'h>>,
 }

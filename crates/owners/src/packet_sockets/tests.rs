@@ -62,7 +62,7 @@ fn pids(sockets: &PacketSockets, packet: &CapturedPacket<'_>) -> [i64; 2] {
 const PSH: Option<u8> = Some(8);
 
 #[test]
-fn a_packet_has_the_socket_of_its_connection_or_whoever_listens() {
+fn a_packet_has_the_socket_of_its_connection_or_the_listener() {
     let mut sockets = PacketSockets::default();
     read(&mut sockets, 100, |sockets| {
         add(sockets, Proto::Tcp, (HERE, 4000), Some((THERE, 443)), 11);
@@ -86,7 +86,7 @@ fn a_packet_has_the_socket_of_its_connection_or_whoever_listens() {
     let other = CapturedPacket { netns_id: 2, ..packet(PSH, (HERE, 4000), (THERE, 443), 200) };
     assert_eq!(pids(&sockets, &other), [0, 0], "another namespace");
     let to_many =
-        CapturedPacket { packet_type: Some(PacketAim::Multicast), ..packet(None, (THERE, 53), (GROUP, 53), 200) };
+        CapturedPacket { packet_type: Some(PktType::Multicast), ..packet(None, (THERE, 53), (GROUP, 53), 200) };
     assert_eq!(pids(&sockets, &to_many), [0, 13]);
     let passing = packet(None, (THERE, 53), (GROUP, 53), 200);
     assert_eq!(pids(&sockets, &passing), [0, 0]);
@@ -145,7 +145,7 @@ fn a_sender_between_two_readings_is_known_for_a_while() {
 }
 
 #[test]
-fn nobody_is_who_two_readings_have_not_found() {
+fn a_socket_that_two_readings_did_not_find_has_no_owner() {
     let mut sockets = PacketSockets::default();
     let nobody = |sockets: &mut PacketSockets| {
         let known = PacketSocket { owners: Box::default(), ..known(41) };

@@ -153,7 +153,7 @@ impl<'m> Iterator for Questions<'m> {
 
     fn next(&mut self) -> Option<Self::Item> {
         self.left = self.left.checked_sub(1)?;
-        let question = self.question();
+        let question = self.read_question();
         if question.is_err() {
             self.left = 0;
         }
@@ -162,9 +162,9 @@ impl<'m> Iterator for Questions<'m> {
 }
 
 impl<'m> Questions<'m> {
-    fn question(&mut self) -> Result<Question<'m>, DnsError> {
+    fn read_question(&mut self) -> Result<Question<'m>, DnsError> {
         let (name, after) = Name::parse(self.bytes, self.at)?;
-        let [t0, t1, c0, c1] = fixed(self.bytes, after, "type and class")?;
+        let [t0, t1, c0, c1] = read_fixed(self.bytes, after, "type and class")?;
         self.at = after + 4;
         Ok(Question { name, rtype: u16::from_be_bytes([t0, t1]), class: u16::from_be_bytes([c0, c1]) })
     }
@@ -197,7 +197,7 @@ impl<'m> Iterator for Records<'m> {
 impl<'m> Records<'m> {
     fn record(&mut self, section: Section) -> Result<Record<'m>, DnsError> {
         let (name, after) = Name::parse(self.bytes, self.at)?;
-        let [t0, t1, c0, c1, l0, l1, l2, l3, n0, n1] = fixed(self.bytes, after, "the head of a record")?;
+        let [t0, t1, c0, c1, l0, l1, l2, l3, n0, n1] = read_fixed(self.bytes, after, "the head of a record")?;
         let data_at = after + 10;
         let length = usize::from(u16::from_be_bytes([n0, n1]));
         let data = self.bytes.get(data_at..data_at + length);
@@ -216,6 +216,6 @@ impl<'m> Records<'m> {
     }
 }
 
-fn fixed<const N: usize>(bytes: &[u8], at: usize, what: &'static str) -> Result<[u8; N], DnsError> {
+fn read_fixed<const N: usize>(bytes: &[u8], at: usize, what: &'static str) -> Result<[u8; N], DnsError> {
     bytes.get(at..at + N).and_then(|b| b.try_into().ok()).ok_or(DnsError { what, at })
 }

@@ -12,7 +12,7 @@ pub struct Name<'m> {
 }
 
 /// One element of a name.
-enum Piece<'m> {
+enum NameElement<'m> {
     Root,
     Label(&'m [u8]),
     /// The name continues at this offset.
@@ -29,18 +29,18 @@ impl<'m> Name<'m> {
         let mut part = at;
         let mut length = 1;
         loop {
-            match piece(message, place).ok_or(DnsError { what: "a label", at: place })? {
-                Piece::Root => return Ok((Name { message, at }, after.unwrap_or(place + 1))),
-                Piece::Label(label) => {
+            match read_piece(message, place).ok_or(DnsError { what: "a label", at: place })? {
+                NameElement::Root => return Ok((Name { message, at }, after.unwrap_or(place + 1))),
+                NameElement::Label(label) => {
                     length += 1 + label.len();
                     place += 1 + label.len();
                 }
-                Piece::Pointer(to) if to < part => {
+                NameElement::Pointer(to) if to < part => {
                     after = after.or(Some(place + 2));
                     place = to;
                     part = to;
                 }
-                Piece::Pointer(_) => return Err(DnsError { what: "a pointer backwards", at: place }),
+                NameElement::Pointer(_) => return Err(DnsError { what: "a pointer backwards", at: place }),
             }
             if length > NAME_BYTES_MAX {
                 return Err(DnsError { what: "a name of at most 255 bytes", at });
@@ -94,15 +94,15 @@ fn put_byte(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-fn piece(message: &[u8], at: usize) -> Option<Piece<'_>> {
+fn read_piece(message: &[u8], at: usize) -> Option<NameElement<'_>> {
     match *message.get(at)? {
-        0 => Some(Piece::Root),
-        length @ 1..=63 => Some(Piece::Label(message.get(at + 1..at + 1 + usize::from(length))?)),
+        0 => Some(NameElement::Root),
+        length @ 1..=63 => Some(NameElement::Label(message.get(at + 1..at + 1 + usize::from(length))?)),
         // 01 and 10 in the two highest bits are reserved.
         64..=191 => None,
         high => {
             let low = *message.get(at + 1)?;
-            Some(Piece::Pointer(usize::from(high & 0x3f) << 8 | usize::from(low)))
+            Some(NameElement::Pointer(usize::from(high & 0x3f) << 8 | usize::from(low)))
         }
     }
 }
@@ -119,13 +119,13 @@ impl<'m> Iterator for Labels<'m> {
 
     fn next(&mut self) -> Option<&'m [u8]> {
         loop {
-            match piece(self.message, self.at)? {
-                Piece::Root => return None,
-                Piece::Label(label) => {
+            match read_piece(self.message, self.at)? {
+                NameElement::Root => return None,
+                NameElement::Label(label) => {
                     self.at += 1 + label.len();
                     return Some(label);
                 }
-                Piece::Pointer(to) => self.at = to,
+                NameElement::Pointer(to) => self.at = to,
             }
         }
     }

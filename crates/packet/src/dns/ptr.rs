@@ -19,7 +19,7 @@ pub struct PtrQuery {
 
 /// Content of an answer.
 #[derive(Debug, Clone, Copy)]
-pub enum Answer<'m> {
+pub enum PtrAnswer<'m> {
     /// The address has this name.
     Name(Name<'m>),
     /// The address has no name.
@@ -59,7 +59,7 @@ impl PtrQuery {
 
     /// The answer in `bytes`; `None` if they do not answer this query at all (another id, another question, not DNS),
     /// in which case the caller keeps waiting. The caller must check that the right server sent them.
-    pub fn judge<'m>(&self, bytes: &'m [u8]) -> Option<Answer<'m>> {
+    pub fn find_answer<'m>(&self, bytes: &'m [u8]) -> Option<PtrAnswer<'m>> {
         let message = Message::parse(bytes).ok().filter(|m| m.is_response() && m.id() == self.id())?;
         let own = Message::parse(self.as_bytes()).ok()?.questions().next()?.ok()?;
         let mut questions = message.questions();
@@ -71,9 +71,9 @@ impl PtrQuery {
         }
         Some(match message.rcode() {
             // A malformed record makes the whole answer fail: the next server may do better.
-            rcode::NO_ERROR => find(&message, question.name).unwrap_or(Answer::Failed(rcode::NO_ERROR)),
-            rcode::NX_DOMAIN => Answer::NoName,
-            other => Answer::Failed(other),
+            rcode::NO_ERROR => find(&message, question.name).unwrap_or(PtrAnswer::Failed(rcode::NO_ERROR)),
+            rcode::NX_DOMAIN => PtrAnswer::NoName,
+            other => PtrAnswer::Failed(other),
         })
     }
 
@@ -109,7 +109,7 @@ impl PtrQuery {
 
 // The first PTR record of `name`, or of the name that its CNAMEs lead to. Each pass over the records follows one CNAME,
 // so their order does not matter.
-fn find<'m>(message: &Message<'m>, name: Name<'m>) -> Result<Answer<'m>, DnsError> {
+fn find<'m>(message: &Message<'m>, name: Name<'m>) -> Result<PtrAnswer<'m>, DnsError> {
     let mut name = name;
     for _ in 0..=CNAMES_MAX {
         let mut cname = None;
@@ -122,7 +122,7 @@ fn find<'m>(message: &Message<'m>, name: Name<'m>) -> Result<Answer<'m>, DnsErro
                 continue;
             }
             match record.rtype {
-                rtype::PTR => return record.target().map(Answer::Name),
+                rtype::PTR => return record.target().map(PtrAnswer::Name),
                 rtype::CNAME => cname = Some(record.target()?),
                 _ => {}
             }
@@ -132,5 +132,5 @@ fn find<'m>(message: &Message<'m>, name: Name<'m>) -> Result<Answer<'m>, DnsErro
             None => break,
         }
     }
-    Ok(Answer::NoName)
+    Ok(PtrAnswer::NoName)
 }

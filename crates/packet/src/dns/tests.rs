@@ -44,11 +44,11 @@ fn answer(query: &PtrQuery, rcode: u8, records: &[Vec<u8>]) -> Vec<u8> {
 /// A pointer to the question's name.
 const ASKED: &[u8] = &[0xc0, 12];
 
-fn told(query: &PtrQuery, bytes: &[u8]) -> String {
-    match query.judge(bytes) {
-        Some(Answer::Name(name)) => text(name),
-        Some(Answer::NoName) => "no name".into(),
-        Some(Answer::Failed(rcode)) => format!("failed {rcode}"),
+fn answer_to(query: &PtrQuery, bytes: &[u8]) -> String {
+    match query.find_answer(bytes) {
+        Some(PtrAnswer::Name(name)) => text(name),
+        Some(PtrAnswer::NoName) => "no name".into(),
+        Some(PtrAnswer::Failed(rcode)) => format!("failed {rcode}"),
         None => "not ours".into(),
     }
 }
@@ -99,7 +99,7 @@ fn what_is_answered() {
         (0, vec![record(ASKED, rtype::PTR, b"\x01a\0extra")], "failed 0"),
         (0, vec![record(ASKED, rtype::PTR, b"\x0da.b\\c\x1b[31m\xff\x00d\0")], r"a\.b\\c\027[31m\255\000d"),
     ] {
-        assert_eq!(told(&query, &answer(&query, rcode, &records)), expected);
+        assert_eq!(answer_to(&query, &answer(&query, rcode, &records)), expected);
     }
 }
 
@@ -107,20 +107,20 @@ fn what_is_answered() {
 fn what_is_no_answer() {
     let query = query("192.0.2.5");
     let good = answer(&query, 0, &[record(ASKED, rtype::PTR, &wire("h"))]);
-    assert_eq!(told(&query, &good), "h");
-    assert_eq!(told(&query, query.as_bytes()), "not ours", "a query");
-    assert_eq!(told(&query, &[]), "not ours");
-    assert_eq!(told(&PtrQuery::new(0x1235, "192.0.2.5".parse().unwrap()), &good), "not ours", "another id");
-    assert_eq!(told(&PtrQuery::new(0x1234, "192.0.2.6".parse().unwrap()), &good), "not ours", "another question");
+    assert_eq!(answer_to(&query, &good), "h");
+    assert_eq!(answer_to(&query, query.as_bytes()), "not ours", "a query");
+    assert_eq!(answer_to(&query, &[]), "not ours");
+    assert_eq!(answer_to(&PtrQuery::new(0x1235, "192.0.2.5".parse().unwrap()), &good), "not ours", "another id");
+    assert_eq!(answer_to(&PtrQuery::new(0x1234, "192.0.2.6".parse().unwrap()), &good), "not ours", "another question");
     let mut two = good.clone();
     two[5] = 2;
-    assert_eq!(told(&query, &two), "not ours", "more questions than one");
+    assert_eq!(answer_to(&query, &two), "not ours", "more questions than one");
     two[5] = 0;
-    assert_eq!(told(&query, &two), "not ours", "no question");
+    assert_eq!(answer_to(&query, &two), "not ours", "no question");
     // With a cut inside a record the answer fails; with a cut inside the question it is not an answer.
     let question = query.as_bytes().len();
     for cut in 0..good.len() {
-        assert_eq!(told(&query, &good[..cut]), if cut < question { "not ours" } else { "failed 0" }, "{cut}");
+        assert_eq!(answer_to(&query, &good[..cut]), if cut < question { "not ours" } else { "failed 0" }, "{cut}");
     }
 }
 
@@ -189,7 +189,7 @@ proptest! {
         if let Some(place) = bytes.get_mut(at) {
             *place = byte;
         }
-        let _ = query.judge(&bytes);
+        let _ = query.find_answer(&bytes);
         fuzz_dns(&bytes);
     }
 }

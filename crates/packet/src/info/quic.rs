@@ -5,7 +5,7 @@ use crate::bytes::array;
 use record::text::put_hex;
 
 /// The bit of the long header, and the bit that is set in versions 1 and 2.
-const LONG: u8 = 0x80;
+const LONG_HEADER: u8 = 0x80;
 const FIXED: u8 = 0x40;
 const VERSION_1: u32 = 1;
 const VERSION_2: u32 = 0x6b33_43cf;
@@ -56,7 +56,7 @@ struct LongHeader<'h> {
 
 impl<'h> LongHeader<'h> {
     fn read(data: &'h [u8]) -> Option<LongHeader<'h>> {
-        let first = *data.first().filter(|first| **first & LONG != 0)?;
+        let first = *data.first().filter(|first| **first & LONG_HEADER != 0)?;
         let version = array(data, 1).map(u32::from_be_bytes)?;
         let (dest, rest) = id(data.get(5..)?)?;
         let (source, _) = id(rest)?;

@@ -14,7 +14,7 @@ const SERVER_NAME: u16 = 0;
 const PROTOCOLS: u16 = 16;
 /// Maximum bytes of a server name, number of protocols, and bytes of each protocol in the description.
 const NAME_BYTES: usize = 255;
-const SHOWN: usize = 4;
+const PROTOCOLS_MAX: usize = 4;
 const PROTOCOL_BYTES: usize = 32;
 
 /// Appends `tls client hello example.org alpn h2,http/1.1` if `data`, the payload of a segment, starts with a
@@ -68,11 +68,11 @@ fn host_name(list: &[u8]) -> Option<&[u8]> {
 
 fn put_protocols(mut list: &[u8], out: &mut Vec<u8>) {
     put_word(out, b"alpn");
-    for nth in 0..=SHOWN {
+    for nth in 0..=PROTOCOLS_MAX {
         let Some((&length, rest)) = list.split_first() else { return };
         let Some((protocol, rest)) = rest.split_at_checked(length.into()) else { return };
         out.push(if nth == 0 { b' ' } else { b',' });
-        if nth == SHOWN {
+        if nth == PROTOCOLS_MAX {
             return out.extend_from_slice(b"...");
         }
         put_shown(protocol, PROTOCOL_BYTES, out);
@@ -95,4 +95,4 @@ fn put_shown(text: &[u8], bytes_max: usize, out: &mut Vec<u8>) {
 }
 
 // A name and the protocols, with four characters per byte.
-const _: () = assert!(4 * (NAME_BYTES + SHOWN * PROTOCOL_BYTES) + 256 < super::INFO_BYTES_MAX);
+const _: () = assert!(4 * (NAME_BYTES + PROTOCOLS_MAX * PROTOCOL_BYTES) + 256 < super::INFO_BYTES_MAX);

@@ -7,7 +7,7 @@ use super::blocks::{
 };
 use super::copied::{put_copied_statistics, put_counts};
 use super::put_bytes;
-use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType, OddTime, PacketAim};
+use record::rows::{CapturedFrame, FramePlace, LinkType, PktType, SimilarFrames, UnusualTime};
 use record::text::{put_text, put_u64};
 use std::num::NonZeroU32;
 
@@ -42,7 +42,7 @@ pub struct PacketNotes<'n> {
 }
 
 /// Appends the description of an interface.
-pub(super) type Describe<'p> = &'p dyn Fn(&mut Vec<u8>);
+pub(super) type DescribeIface<'p> = &'p dyn Fn(&mut Vec<u8>);
 
 /// The parts that the caller adds to a packet.
 #[derive(Clone, Copy, Default)]
@@ -52,7 +52,7 @@ pub(super) struct PacketParts<'p> {
     /// `epb_flags`; `None` for the flags of the packet's type.
     pub(super) flags: Option<u32>,
     /// Called if its interface has no block in the section yet.
-    pub(super) describe: Option<Describe<'p>>,
+    pub(super) describe: Option<DescribeIface<'p>>,
     pub(super) notes: PacketNotes<'p>,
 }
 
@@ -77,7 +77,7 @@ struct WrittenIface {
 
 /// An interface that a section describes.
 #[derive(Clone, Copy, Debug)]
-pub struct IfaceOfSection<'w> {
+pub struct SectionIface<'w> {
     /// Inode of its network namespace; 0 if it comes from a file.
     pub netns_id: u64,
     /// Its number there.
@@ -145,14 +145,14 @@ impl CapturedPcapNg {
     pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
         let number = self.begin_packets(packet, 1, None, out);
         let place = match packet.odd_time {
-            None => packet.place(),
-            Some(_) => FramePlace { time_ns: stamp(packet).1, ..packet.place() },
+            None => packet.frame_place(),
+            Some(_) => FramePlace { time_ns: stamp(packet).1, ..packet.frame_place() },
         };
         put_packet(number, packet.packet_type.map(flags), &place, packet.frame, out);
     }
 
     /// Appends several similar packets to `out`, and the end offset of each to `ends`.
-    pub fn write_alike(&mut self, packets: &CapturedFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) {
+    pub fn write_similar(&mut self, packets: &SimilarFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) {
         let number = self.begin_packets(&packets.first, packets.places.len() as u64, None, out);
         let flags = packets.first.packet_type.map(flags);
         for place in packets.places {
@@ -195,7 +195,7 @@ impl CapturedPcapNg {
         &mut self,
         packet: &CapturedFrame<'_>,
         count: u64,
-        describe: Option<Describe<'_>>,
+        describe: Option<DescribeIface<'_>>,
         out: &mut Vec<u8>,
     ) -> u32 {
         if !self.in_section || self.ifaces.len() >= IFACES_MAX {
@@ -246,7 +246,7 @@ impl CapturedPcapNg {
     /// interface, its `dropped` packets. A file without packets gets an interface without a name, because libpcap
     /// rejects files without an interface.
     pub fn finish(&mut self, time_ns: u64, dropped: Option<u64>, out: &mut Vec<u8>) {
-        let counts = |iface: &IfaceOfSection<'_>| IfaceStatistics {
+        let counts = |iface: &SectionIface<'_>| IfaceStatistics {
             dropped_by_system: dropped.filter(|_| iface.is_only),
             ..IfaceStatistics::default()
         };
@@ -257,7 +257,7 @@ impl CapturedPcapNg {
     pub fn finish_with(
         &mut self,
         time_ns: u64,
-        counts: &dyn Fn(&IfaceOfSection<'_>) -> IfaceStatistics,
+        counts: &dyn Fn(&SectionIface<'_>) -> IfaceStatistics,
         out: &mut Vec<u8>,
     ) {
         if !self.in_section {
@@ -271,7 +271,7 @@ impl CapturedPcapNg {
         let is_only = self.ifaces.len() == 1;
         for (number, iface) in self.ifaces.iter().enumerate() {
             let WrittenIface { netns_id, ifindex, name, .. } = iface;
-            let known = counts(&IfaceOfSection { netns_id: *netns_id, ifindex: *ifindex, name, is_only });
+            let known = counts(&SectionIface { netns_id: *netns_id, ifindex: *ifindex, name, is_only });
             let mut options = Vec::new();
             let IfaceStatistics { received, dropped_by_iface, accepted, dropped_by_system } = known;
             let delivered = Some(iface.packets);
@@ -282,18 +282,23 @@ impl CapturedPcapNg {
 
     /// Returns the number of the packet's interface in this section, and writes the interface's block if necessary.
     #[inline]
-    fn number(&mut self, row: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> u32 {
+    fn number(&mut self, row: &CapturedFrame<'_>, describe: Option<DescribeIface<'_>>, out: &mut Vec<u8>) -> u32 {
         let is_last = |last: &WrittenIface| {
             row.iface_version.is_some()
                 && (last.version, last.netns_id, last.link_type) == (row.iface_version, row.netns_id, row.link_type)
         };
         if !self.ifaces.get(self.last).is_some_and(is_last) {
-            return self.other_number(row, describe, out);
+            return self.find_or_write_other(row, describe, out);
         }
         self.last as u32
     }
 
-    fn other_number(&mut self, row: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> u32 {
+    fn find_or_write_other(
+        &mut self,
+        row: &CapturedFrame<'_>,
+        describe: Option<DescribeIface<'_>>,
+        out: &mut Vec<u8>,
+    ) -> u32 {
         let (offset_s, _) = stamp(row);
         let is_it = |iface: &WrittenIface| {
             (iface.ifindex, iface.netns_id, iface.link_type) == (row.ifindex, row.netns_id, row.link_type)
@@ -309,7 +314,7 @@ impl CapturedPcapNg {
         self.last as u32
     }
 
-    fn add_iface(&mut self, row: &CapturedFrame<'_>, describe: Option<Describe<'_>>, out: &mut Vec<u8>) -> usize {
+    fn add_iface(&mut self, row: &CapturedFrame<'_>, describe: Option<DescribeIface<'_>>, out: &mut Vec<u8>) -> usize {
         let link_type = if row.link_type == LinkType::UNKNOWN { LINKTYPE_USER0 } else { row.link_type.0 };
         let start = begin_block(out, INTERFACE);
         out.extend_from_slice(&u32::from(link_type).to_le_bytes());
@@ -357,7 +362,7 @@ impl CapturedPcapNg {
 /// The seconds from 1970 to the time from which the packet's stamp counts, and its stamp in ns.
 #[inline]
 fn stamp(packet: &CapturedFrame<'_>) -> (i64, u64) {
-    match packet.odd_time.and_then(OddTime::far) {
+    match packet.odd_time.and_then(UnusualTime::to_far_time) {
         None => (0, packet.time_ns),
         Some(time) => {
             let within_s = time.second().rem_euclid(SPAN_S);
@@ -402,13 +407,13 @@ fn put_packet(number: u32, flags: Option<u32>, place: &FramePlace, frame: &[u8],
 }
 
 /// Returns `epb_flags`: the direction, and the type of destination.
-fn flags(aim: PacketAim) -> u32 {
+fn flags(aim: PktType) -> u32 {
     let reception = match aim {
-        PacketAim::Host => 1,
-        PacketAim::Multicast => 2,
-        PacketAim::Broadcast => 3,
-        PacketAim::OtherHost => 4,
-        PacketAim::Outgoing => 0,
+        PktType::Host => 1,
+        PktType::Multicast => 2,
+        PktType::Broadcast => 3,
+        PktType::OtherHost => 4,
+        PktType::Outgoing => 0,
     };
     reception << 2 | if aim.is_outgoing() { OUTBOUND } else { INBOUND }
 }
@@ -425,7 +430,7 @@ mod tests {
     fn far_times_have_interfaces_with_offsets() {
         let (mut writer, mut out) = (CapturedPcapNg::new(), Vec::new());
         let far = |ns: i128| CapturedFrame {
-            odd_time: FarTime::split(ns).err().map(OddTime::Far),
+            odd_time: FarTime::split(ns).err().map(UnusualTime::Far),
             time_ns: FarTime::split(ns).unwrap_or_else(FarTime::nearest_ns),
             ..CapturedFrame::default()
         };
@@ -467,7 +472,7 @@ mod tests {
             ifindex: 2,
             iface: b"eth0",
             link_type: LinkType::ETHERNET,
-            packet_type: Some(PacketAim::Outgoing),
+            packet_type: Some(PktType::Outgoing),
             len: 100,
             frame: &[1, 2, 3, 4, 5],
             ..CapturedFrame::default()
@@ -497,10 +502,10 @@ mod tests {
 
     /// Packets are copied in different ways depending on their length, and padded.
     #[test]
-    fn issue_13_packets_of_any_length_are_whole_with_what_is_behind_them() {
+    fn issue_13_packets_of_any_length_are_complete_with_their_trailer() {
         let bytes: Vec<u8> = (1..=200).collect();
         for (frame, packet_type) in
-            (0..bytes.len()).flat_map(|length| [None, Some(PacketAim::Host)].map(|aim| (length, aim)))
+            (0..bytes.len()).flat_map(|length| [None, Some(PktType::Host)].map(|aim| (length, aim)))
         {
             let frame = &bytes[..frame];
             let packet = CapturedFrame { len: 300, frame, packet_type, ..CapturedFrame::default() };
@@ -523,7 +528,7 @@ mod tests {
         let mut places: Vec<FramePlace> = (0..40).map(place).collect();
         // The packet lies beyond the memory: none of its bytes are written.
         places.push(FramePlace { at: 4999, captured: 2, ..place(1) });
-        for packet_type in [None, Some(PacketAim::Outgoing)] {
+        for packet_type in [None, Some(PktType::Outgoing)] {
             let iface_version = NonZeroU32::new(1);
             let first = CapturedFrame {
                 iface_version,
@@ -533,7 +538,7 @@ mod tests {
                 packet_type,
                 ..CapturedFrame::default()
             };
-            let packets = CapturedFrames { first, memory: &memory, places: &places };
+            let packets = SimilarFrames { first, memory: &memory, places: &places };
             let (mut single, mut ends_of_single) = (Vec::new(), Vec::new());
             let (mut together, mut ends) = (b"before".to_vec(), Vec::new());
             let (mut writer, mut other) = (CapturedPcapNg::new(), CapturedPcapNg::new());
@@ -541,7 +546,7 @@ mod tests {
                 writer.write(&packet, &mut single);
                 ends_of_single.push(6 + single.len());
             }
-            other.write_alike(&packets, &mut ends, &mut together);
+            other.write_similar(&packets, &mut ends, &mut together);
             assert_eq!((&together[6..], &ends), (&single[..], &ends_of_single));
             let (mut end, mut other_end) = (Vec::new(), Vec::new());
             writer.finish(7, None, &mut end);
@@ -550,16 +555,16 @@ mod tests {
             let (mut pcap, mut other, mut single, mut together) =
                 (super::super::CapturedPcap::new(), super::super::CapturedPcap::new(), Vec::new(), Vec::new());
             packets.iter().for_each(|packet| assert!(pcap.write(&packet, &mut single)));
-            assert!(other.write_alike(&packets, &mut ends, &mut together));
+            assert!(other.write_similar(&packets, &mut ends, &mut together));
             assert_eq!((&together, ends.last(), ends.len()), (&single, Some(&single.len()), 82));
             let raw = CapturedFrame { link_type: LinkType::RAW, ..first };
-            assert!(!other.write_alike(&CapturedFrames { first: raw, ..packets }, &mut ends, &mut together));
+            assert!(!other.write_similar(&SimilarFrames { first: raw, ..packets }, &mut ends, &mut together));
             assert_eq!((together.len(), ends.len()), (single.len(), 82), "no place for another link type");
         }
     }
 
     #[test]
-    fn a_name_that_nobody_gave_is_not_written() {
+    fn an_empty_name_is_not_written() {
         let of_file = CapturedFrame { link_type: LinkType::ETHERNET, len: 1, frame: &[1], ..CapturedFrame::default() };
         let (mut read, mut empty) = (Vec::new(), Vec::new());
         CapturedPcapNg::new().write(&of_file, &mut read);
@@ -585,7 +590,7 @@ mod tests {
         let notes: [(&str, &[u8]); 2] = [("src_process", b"ss\x1bh"), ("netns", &[b'x'; 300])];
         writer.write_noted(&row(b"eth0", 2), PacketNotes { text: b"to\x1b", fields: &notes }, &mut out);
         writer.write(&row(b"wg0", 3), &mut out);
-        let counts = |iface: &IfaceOfSection<'_>| match iface.name {
+        let counts = |iface: &SectionIface<'_>| match iface.name {
             b"eth0" => IfaceStatistics { dropped_by_iface: Some(7), dropped_by_system: Some(9), ..Default::default() },
             _ => IfaceStatistics::default(),
         };

@@ -1,6 +1,6 @@
 //! Captured packets as pcap: one link type, nanoseconds, no interface names.
 
-use record::rows::{CapturedFrame, CapturedFrames, FramePlace, LinkType, OddTime};
+use record::rows::{CapturedFrame, FramePlace, LinkType, SimilarFrames, UnusualTime};
 
 /// Magic numbers of files with nanoseconds, and with microseconds; the version.
 const MAGIC: u32 = 0xa1b2_3c4d;
@@ -83,8 +83,8 @@ impl CapturedPcap {
         if self.link_type != Some(row.link_type) {
             return false;
         }
-        let place = row.place();
-        match row.odd_time.and_then(OddTime::far) {
+        let place = row.frame_place();
+        match row.odd_time.and_then(UnusualTime::to_far_time) {
             None => self.put_record(&place, row.frame, out),
             Some(time) => {
                 let second = time.second().rem_euclid(1 << 32) as u64;
@@ -97,7 +97,7 @@ impl CapturedPcap {
 
     /// Appends records of several similar packets to `out`, and the end offset of each to `ends`; returns false for
     /// packets of another link type.
-    pub fn write_alike(&mut self, packets: &CapturedFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) -> bool {
+    pub fn write_similar(&mut self, packets: &SimilarFrames<'_>, ends: &mut Vec<usize>, out: &mut Vec<u8>) -> bool {
         self.begin(packets.first.link_type, out);
         if self.link_type != Some(packets.first.link_type) {
             return false;
@@ -151,7 +151,7 @@ mod tests {
     #[test]
     fn times_beyond_32_bits_of_seconds_have_the_lower_ones() {
         let far =
-            |ns| CapturedFrame { odd_time: FarTime::split(ns).err().map(OddTime::Far), ..CapturedFrame::default() };
+            |ns| CapturedFrame { odd_time: FarTime::split(ns).err().map(UnusualTime::Far), ..CapturedFrame::default() };
         let late = CapturedFrame { time_ns: SECOND_NS << 32, ..CapturedFrame::default() };
         for (row, is_held, time) in [
             (CapturedFrame::default(), true, [0, 0]),

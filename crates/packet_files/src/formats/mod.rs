@@ -11,9 +11,9 @@ mod copied;
 mod pcap;
 mod pcapng;
 
-pub use captured::{CapturedPcapNg, IfaceOfSection, IfaceStatistics, PacketNotes};
+pub use captured::{CapturedPcapNg, IfaceStatistics, PacketNotes, SectionIface};
 pub use captured_pcap::CapturedPcap;
-pub use cooked::{CookedPcap, LOOPBACK, cook, cook_first};
+pub use cooked::{CookedPcap, LOOPBACK, cook_first, write_cooked};
 pub use copied::{
     CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section, put_copied_simple_packet,
     put_copied_statistics, put_counts,

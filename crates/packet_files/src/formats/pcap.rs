@@ -46,7 +46,7 @@ impl Pcap {
     #[inline(always)]
     pub fn write(&mut self, row: &LogRecord<'_>, _: &Lookups<'_>, out: &mut Vec<u8>) {
         if row.ether_type != ETH_P_IP && row.ether_type != ETH_P_IPV6 {
-            let (ether_type, payload) = row.behind_tags();
+            let (ether_type, payload) = row.payload_after_tags();
             return put_record(&LogRecord { ether_type, payload, ..*row }, out);
         }
         put_record(row, out);
@@ -55,7 +55,7 @@ impl Pcap {
 
 #[cold]
 fn is_tagged_ip(row: &LogRecord<'_>) -> bool {
-    matches!(row.behind_tags().0, ETH_P_IP | ETH_P_IPV6)
+    matches!(row.payload_after_tags().0, ETH_P_IP | ETH_P_IPV6)
 }
 
 #[inline(always)]
@@ -64,13 +64,13 @@ fn put_record(row: &LogRecord<'_>, out: &mut Vec<u8>) {
     let (captured, whole) = lengths(row);
     let head = [(us / 1_000_000) as u32, (us % 1_000_000) as u32, captured, whole];
     let head = head.iter().rev().fold(0, |bits, field| bits << 32 | u128::from(*field)).to_le_bytes();
-    out.reserve(HEAD + row.payload.len());
+    out.reserve(HEADER_BYTES + row.payload.len());
     out.extend_from_slice(&head);
     put_bytes(row.payload, out);
 }
 
 /// Bytes of the header before each packet.
-const HEAD: usize = 16;
+const HEADER_BYTES: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -78,7 +78,7 @@ mod tests {
 
     fn record_of(row: &LogRecord<'_>) -> Vec<u8> {
         let mut out = Vec::new();
-        Pcap::new().write(row, &Lookups::none(), &mut out);
+        Pcap::new().write(row, &Lookups::empty(), &mut out);
         out
     }
 
@@ -108,7 +108,7 @@ mod tests {
         for length in 0..payload.len() {
             let payload = &payload[..length];
             let record = record_of(&LogRecord { payload, ..LogRecord::default() });
-            assert_eq!((record.len(), &record[HEAD..]), (HEAD + length, payload), "{length}");
+            assert_eq!((record.len(), &record[HEADER_BYTES..]), (HEADER_BYTES + length, payload), "{length}");
         }
     }
 

@@ -161,7 +161,7 @@ mod tests {
     fn a_packet_has_its_interface_direction_and_comment() {
         let names = Names::default();
         names.0.borrow_mut().insert(2, b"eth\"0");
-        let lookups = Lookups::none().with(LookupId::Ifaces, &names).with(LookupId::Netns, &names);
+        let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &names).with_lookup(LookupId::Netns, &names);
         let (mut writer, mut out) = (PcapNg::new(), Vec::new());
         for row in [row(1, Some(2), None), row(2, Some(2), Some(7)), row(4, Some(2), Some(7)), row(3, None, None)] {
             writer.write(&row, &[("pid", b"7")], &lookups, &mut out);
@@ -192,7 +192,7 @@ mod tests {
     fn another_name_or_section_is_another_interface() {
         let names = Names::default();
         names.0.borrow_mut().insert(2, b"eth0");
-        let lookups = Lookups::none().with(LookupId::Ifaces, &names);
+        let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &names);
         let mut writer = PcapNg::new();
         let mut written = |name: &'static [u8], section: bool| {
             let mut out = Vec::new();
@@ -226,7 +226,7 @@ mod tests {
     fn a_long_prefix_is_cut() {
         let (mut writer, mut out) = (PcapNg::new(), Vec::new());
         let long = vec![0xff; 70_000];
-        writer.write(&LogRecord { prefix: &long, ..row(1, None, None) }, &[], &Lookups::none(), &mut out);
+        writer.write(&LogRecord { prefix: &long, ..row(1, None, None) }, &[], &Lookups::empty(), &mut out);
         assert_eq!(packet(&blocks(&out)[2]).1[1].1, b"\\xff".repeat(256));
     }
 }

@@ -18,11 +18,11 @@ pub(super) struct Registers {
     temporaries: usize,
 }
 
-type Emitted = Result<(), FilterError>;
+type EmitResult = Result<(), FilterError>;
 
 impl Registers {
     /// Keeps only what is true on both paths.
-    pub(super) fn meet(&mut self, other: &Registers) {
+    pub(super) fn intersect(&mut self, other: &Registers) {
         self.a = self.a.filter(|_| self.a == other.a);
         self.x = self.x.filter(|_| self.x == other.x);
     }
@@ -34,15 +34,15 @@ impl Registers {
         body: &mut Vec<Instruction>,
         slot: MemorySlot,
         value: ValueId,
-    ) -> Emitted {
+    ) -> EmitResult {
         if self.x == Some(value) && self.a != Some(value) {
             body.push(Instruction::new(code::STX, slot.0.into()));
         } else {
             self.load_a(values, body, value)?;
             body.push(Instruction::new(code::ST, slot.0.into()));
         }
-        self.a = self.a.filter(|a| !values.reads(*a, slot));
-        self.x = self.x.filter(|x| !values.reads(*x, slot));
+        self.a = self.a.filter(|a| !values.reads_slot(*a, slot));
+        self.x = self.x.filter(|x| !values.reads_slot(*x, slot));
         Ok(())
     }
 
@@ -58,12 +58,12 @@ impl Registers {
             self.load_a(values, body, left)?;
             return Ok(Some(constant));
         }
-        self.both(values, body, left, right)?;
+        self.load_both(values, body, left, right)?;
         Ok(None)
     }
 
     /// Loads `left` into A and `right` into X.
-    fn both(&mut self, values: &Values, body: &mut Vec<Instruction>, left: ValueId, right: ValueId) -> Emitted {
+    fn load_both(&mut self, values: &Values, body: &mut Vec<Instruction>, left: ValueId, right: ValueId) -> EmitResult {
         if is_simple(values, right) {
             self.load_a(values, body, left)?;
             return self.load_x(values, body, right);
@@ -82,7 +82,7 @@ impl Registers {
         Ok(())
     }
 
-    fn load_a(&mut self, values: &Values, body: &mut Vec<Instruction>, value: ValueId) -> Emitted {
+    fn load_a(&mut self, values: &Values, body: &mut Vec<Instruction>, value: ValueId) -> EmitResult {
         if self.a == Some(value) {
             return Ok(());
         }
@@ -139,15 +139,15 @@ impl Registers {
         let is_symmetric =
             matches!(operator, Operator::Add | Operator::Mul | Operator::And | Operator::Or | Operator::Xor);
         if is_symmetric && is_simple(values, left) {
-            self.both(values, body, right, left)?;
+            self.load_both(values, body, right, left)?;
         } else {
-            self.both(values, body, left, right)?;
+            self.load_both(values, body, left, right)?;
         }
         Ok(Instruction::new(operation | code::X, 0))
     }
 
     /// Loads a value into X. Preserves A if the value is simple.
-    fn load_x(&mut self, values: &Values, body: &mut Vec<Instruction>, value: ValueId) -> Emitted {
+    fn load_x(&mut self, values: &Values, body: &mut Vec<Instruction>, value: ValueId) -> EmitResult {
         if self.x == Some(value) {
             return Ok(());
         }

@@ -23,7 +23,7 @@ impl Generator<'_> {
             Relation::NotEqual => (Compare::Equal, true),
         };
         let holds = Condition::compare(self.values, left, compare, right);
-        parts.push(if is_negated { holds.negated() } else { holds });
+        parts.push(if is_negated { holds.negate() } else { holds });
         Ok(Condition::All(parts))
     }
 
@@ -53,12 +53,12 @@ impl Generator<'_> {
             }
             Arith::Load { proto, offset, size } => {
                 let offset = self.arith(offset, protocols)?;
-                self.indexed(*proto, offset, *size, protocols)?
+                self.load_indexed(*proto, offset, *size, protocols)?
             }
         })
     }
 
-    fn indexed(
+    fn load_indexed(
         &mut self,
         proto: Proto,
         index: ValueId,
@@ -105,14 +105,14 @@ impl Generator<'_> {
                 parts.append(protocols);
                 // Only over IPv4. For IPv6, the offset depends on the extension headers.
                 let number = ip_number(proto).unwrap_or(0);
-                parts.push(self.is(HeaderPlace::Network, 9, Size::Byte, number));
+                parts.push(self.test_equal(HeaderPlace::Network, 9, Size::Byte, number));
                 parts.push(self.first_fragment());
                 *protocols = parts;
                 (Some(self.ipv4_header_length()), network)
             }
             Proto::Icmpv6 => {
                 protocols.push(self.protocol_word(Proto::Ipv6)?);
-                protocols.push(self.is(HeaderPlace::Network, 6, Size::Byte, ip::ICMPV6));
+                protocols.push(self.test_equal(HeaderPlace::Network, 6, Size::Byte, ip::ICMPV6));
                 (self.base(self.payload), network.wrapping_add(40))
             }
             Proto::Radio => return Err("radio information not present in capture".to_owned()),

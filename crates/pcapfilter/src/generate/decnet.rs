@@ -1,6 +1,6 @@
 //! DECnet addresses, in short and long headers, with and without padding.
 
-use super::hosts::both_ways;
+use super::hosts::join_directions;
 use super::{Condition, Generated, Generator, HeaderPlace};
 use crate::numbers::ethertype;
 use crate::value::Size;
@@ -8,7 +8,7 @@ use crate::words::Dir;
 
 impl Generator<'_> {
     pub(super) fn decnet(&mut self, address: u32, dir: Dir) -> Generated {
-        both_ways(dir, &mut |is_source| {
+        join_directions(dir, &mut |is_source| {
             let (short, long) = if is_source { (3, 15) } else { (1, 7) };
             let link = self.link_type(ethertype::DECNET)?;
             // The fields are little-endian.
@@ -20,8 +20,8 @@ impl Generator<'_> {
                 (Size::Half, 0x8106, 0xff07, 3 + long),
             ];
             let form = |(size, flags, mask, offset)| {
-                let is_form = self.masked(HeaderPlace::Network, 2, size, flags, mask);
-                Condition::All(vec![is_form, self.is(HeaderPlace::Network, offset, Size::Half, address)])
+                let is_form = self.test_masked(HeaderPlace::Network, 2, size, flags, mask);
+                Condition::All(vec![is_form, self.test_equal(HeaderPlace::Network, offset, Size::Half, address)])
             };
             Ok(Condition::All(vec![link, Condition::Any(forms.map(form).into())]))
         })

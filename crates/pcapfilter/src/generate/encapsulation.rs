@@ -5,7 +5,7 @@ use crate::graph::Compare;
 use crate::interpret::{ANCILLARY_VLAN_PRESENT, ANCILLARY_VLAN_TAG};
 use crate::link::LinkType;
 use crate::numbers::{ethertype, ppp};
-use crate::target::Origin;
+use crate::target::PacketOrigin;
 use crate::value::Size;
 
 const TAG_MAX: u32 = 0xfff;
@@ -22,9 +22,9 @@ impl Generator<'_> {
         if self.link != LinkType::Ethernet {
             return Err(format!("no VLAN support for {}", self.link));
         }
-        let is_outermost = self.tags == 0 && self.header == Offset::at(0);
+        let is_outermost = self.tags == 0 && self.header == Offset::constant(0);
         let tag = match self.target.origin {
-            Origin::Live { vlan_beside: true } if is_outermost => self.tag_beside(number)?,
+            PacketOrigin::Live { vlan_beside: true } if is_outermost => self.test_metadata_tag(number)?,
             _ => self.tag_inside(number)?,
         };
         self.tags += 1;
@@ -48,7 +48,7 @@ impl Generator<'_> {
         let mut parts = vec![self.tag_type()?];
         Self::check_tag(number)?;
         if let Some(number) = number {
-            parts.push(self.masked(HeaderPlace::Network, 0, Size::Half, number, TAG_MAX));
+            parts.push(self.test_masked(HeaderPlace::Network, 0, Size::Half, number, TAG_MAX));
         }
         self.payload.constant = self.payload.constant.wrapping_add(MOVED);
         if let Some(link_type) = &mut self.link_type {
@@ -58,7 +58,7 @@ impl Generator<'_> {
     }
 
     /// The tag may be in the metadata; then nothing moves. Otherwise everything after it moves four bytes.
-    fn tag_beside(&mut self, number: Option<u32>) -> Generated {
+    fn test_metadata_tag(&mut self, number: Option<u32>) -> Generated {
         let present = self.values.load(Size::Byte, None, ANCILLARY_VLAN_PRESENT);
         let one = self.values.constant(1);
         let is_beside = Condition::compare(self.values, present, Compare::Equal, one);
@@ -73,10 +73,10 @@ impl Generator<'_> {
             let tag = self.values.binary(crate::ast::Operator::And, tag, mask);
             let wanted = self.values.constant(number);
             let beside = Condition::compare(self.values, tag, Compare::Equal, wanted);
-            let inside = self.masked(HeaderPlace::Network, 0, Size::Half, number, TAG_MAX);
+            let inside = self.test_masked(HeaderPlace::Network, 0, Size::Half, number, TAG_MAX);
             parts.push(Condition::Any(vec![
                 Condition::All(vec![is_beside.clone(), beside]),
-                Condition::All(vec![is_beside.negated(), inside]),
+                Condition::All(vec![is_beside.negate(), inside]),
             ]));
         }
         self.payload.slot = Some(PAYLOAD);
@@ -88,7 +88,7 @@ impl Generator<'_> {
     pub(super) fn mpls(&mut self, label: Option<u32>) -> Generated {
         let mut parts = vec![match self.link {
             // The previous label must not be the last.
-            _ if self.labels > 0 => self.masked(HeaderPlace::PreviousLabel, 2, Size::Byte, 0, 1),
+            _ if self.labels > 0 => self.test_masked(HeaderPlace::PreviousLabel, 2, Size::Byte, 0, 1),
             LinkType::Ethernet => self.link_type(ethertype::MPLS)?,
             LinkType::Ppp => self.link_type(ppp::MPLS)?,
             _ => return Err(format!("no MPLS support for {}", self.link)),
@@ -97,7 +97,7 @@ impl Generator<'_> {
             if label > LABEL_MAX {
                 return Err(format!("MPLS label {label} greater than maximum {LABEL_MAX}"));
             }
-            parts.push(self.masked(HeaderPlace::Network, 0, Size::Word, label << 12, LABEL_MAX << 12));
+            parts.push(self.test_masked(HeaderPlace::Network, 0, Size::Word, label << 12, LABEL_MAX << 12));
         }
         self.network = self.network.wrapping_add(MOVED);
         self.network_without_snap = self.network_without_snap.wrapping_add(MOVED);
@@ -111,7 +111,7 @@ impl Generator<'_> {
             if session > SESSION_MAX {
                 return Err(format!("PPPoE session number {session} greater than maximum {SESSION_MAX}"));
             }
-            parts.push(self.masked(HeaderPlace::Network, 0, Size::Word, session, SESSION_MAX));
+            parts.push(self.test_masked(HeaderPlace::Network, 0, Size::Word, session, SESSION_MAX));
         }
         // Six bytes of PPPoE header, two of PPP.
         let header = self.payload.constant.wrapping_add(self.network).wrapping_add(6);

@@ -14,8 +14,8 @@ const NETWORK_MAX: u32 = 0xff_ffff;
 
 impl Generator<'_> {
     pub(super) fn geneve(&mut self, network: Option<u32>) -> Generated {
-        let ipv4 = self.over(HeaderPlace::Ipv4Payload, network)?;
-        let ipv6 = self.over(HeaderPlace::Ipv6Payload, network)?;
+        let ipv4 = self.test_over_udp(HeaderPlace::Ipv4Payload, network)?;
+        let ipv6 = self.test_over_udp(HeaderPlace::Ipv6Payload, network)?;
         let mut parts = vec![Condition::Any(vec![ipv4, ipv6])];
         parts.extend(self.inner_headers());
         self.link = LinkType::Ethernet;
@@ -28,18 +28,18 @@ impl Generator<'_> {
     }
 
     /// Tests for Geneve version 0 over UDP, and stores the offset of its header.
-    fn over(&mut self, place: HeaderPlace, network: Option<u32>) -> Generated {
+    fn test_over_udp(&mut self, place: HeaderPlace, network: Option<u32>) -> Generated {
         let ports = PortRange { lowest: PORT, highest: PORT, protocol: Some(ip::UDP), is_range: false };
         let port = match place {
             HeaderPlace::Ipv4Payload => self.ipv4_ports(ports, Dir::Dst)?,
             _ => self.ipv6_ports(ports, Dir::Dst)?,
         };
-        let mut parts = vec![port, self.masked(place, 8, Size::Byte, 0, 0xc0)];
+        let mut parts = vec![port, self.test_masked(place, 8, Size::Byte, 0, 0xc0)];
         if let Some(network) = network {
             if network > NETWORK_MAX {
                 return Err(format!("Geneve VNI {network} greater than maximum {NETWORK_MAX}"));
             }
-            parts.push(self.masked(place, 12, Size::Word, network << 8, NETWORK_MAX << 8));
+            parts.push(self.test_masked(place, 12, Size::Word, network << 8, NETWORK_MAX << 8));
         }
         let before = match place {
             HeaderPlace::Ipv4Payload => self.ipv4_header_length(),
@@ -51,12 +51,12 @@ impl Generator<'_> {
                 }
             }
         };
-        let start = self.plus(before, self.payload.constant.wrapping_add(self.network).wrapping_add(8));
+        let start = self.add_constant(before, self.payload.constant.wrapping_add(self.network).wrapping_add(8));
         parts.push(Condition::Store(GENEVE, start));
         Ok(Condition::All(parts))
     }
 
-    fn plus(&mut self, value: ValueId, constant: u32) -> ValueId {
+    fn add_constant(&mut self, value: ValueId, constant: u32) -> ValueId {
         let constant = self.values.constant(constant);
         self.values.binary(Operator::Add, value, constant)
     }
@@ -64,15 +64,15 @@ impl Generator<'_> {
     /// After the options: an Ethernet frame, or a packet of another protocol without an Ethernet header.
     fn inner_headers(&mut self) -> Vec<Condition> {
         let start = self.values.slot(GENEVE);
-        let protocol = self.plus(start, 2);
+        let protocol = self.add_constant(start, 2);
         let flags = self.values.load(Size::Byte, Some(start), 0);
         let (mask, four) = (self.values.constant(0x3f), self.values.constant(4));
         let words = self.values.binary(Operator::And, flags, mask);
         let options = self.values.binary(Operator::Mul, words, four);
         let options = self.values.binary(Operator::Add, options, start);
-        let header = self.plus(options, 8);
+        let header = self.add_constant(options, 8);
         let inner = self.values.slot(HEADER);
-        let (inner_type, inner_payload) = (self.plus(inner, 12), self.plus(inner, 14));
+        let (inner_type, inner_payload) = (self.add_constant(inner, 12), self.add_constant(inner, 14));
         let field = self.values.load(Size::Half, Some(start), 2);
         let ethernet = self.values.constant(ethertype::ETHERNET);
         let is_ethernet = Condition::compare(self.values, field, Compare::Equal, ethernet);
@@ -91,12 +91,12 @@ impl Generator<'_> {
     }
 
     /// Adds the condition that there is an Ethernet header in Geneve. Without one, the payload begins in its place.
-    pub(super) fn behind_geneve(&mut self, condition: Condition) -> Condition {
+    pub(super) fn require_inner_ethernet(&mut self, condition: Condition) -> Condition {
         if !self.is_geneve {
             return condition;
         }
         let (header, payload) = (self.values.slot(HEADER), self.values.slot(PAYLOAD));
         let is_none = Condition::compare(self.values, header, Compare::Equal, payload);
-        Condition::All(vec![is_none.negated(), condition])
+        Condition::All(vec![is_none.negate(), condition])
     }
 }

@@ -8,14 +8,14 @@ use crate::words::{Dir, IdKind, Proto, name_of};
 
 /// The offsets of both addresses in a header.
 #[derive(Clone, Copy)]
-pub(super) struct Ends {
+pub(super) struct AddressOffsets {
     pub(super) source: u32,
     pub(super) destination: u32,
 }
 
-pub(super) const IPV4_ENDS: Ends = Ends { source: 12, destination: 16 };
-pub(super) const ARP_ENDS: Ends = Ends { source: 14, destination: 24 };
-pub(super) const IPV6_ENDS: Ends = Ends { source: 8, destination: 24 };
+pub(super) const IPV4_ENDS: AddressOffsets = AddressOffsets { source: 12, destination: 16 };
+pub(super) const ARP_ENDS: AddressOffsets = AddressOffsets { source: 14, destination: 24 };
+pub(super) const IPV6_ENDS: AddressOffsets = AddressOffsets { source: 8, destination: 24 };
 
 impl Generator<'_> {
     /// An IPv4 host or network, in the headers of `proto`.
@@ -37,11 +37,11 @@ impl Generator<'_> {
         }
     }
 
-    fn address(&mut self, address: u32, mask: u32, dir: Dir, link: u32, ends: Ends) -> Generated {
-        both_ways(dir, &mut |is_source| {
+    fn address(&mut self, address: u32, mask: u32, dir: Dir, link: u32, ends: AddressOffsets) -> Generated {
+        join_directions(dir, &mut |is_source| {
             let offset = if is_source { ends.source } else { ends.destination };
             let link = self.link_type(link)?;
-            Ok(Condition::All(vec![link, self.masked(HeaderPlace::Network, offset, Size::Word, address, mask)]))
+            Ok(Condition::All(vec![link, self.test_masked(HeaderPlace::Network, offset, Size::Word, address, mask)]))
         })
     }
 
@@ -51,13 +51,13 @@ impl Generator<'_> {
             return Err(no_host6(proto, kind));
         }
         let mask = u128::MAX.checked_shl(128_u32.saturating_sub(prefix)).unwrap_or(0);
-        both_ways(dir, &mut |is_source| {
+        join_directions(dir, &mut |is_source| {
             let offset = if is_source { IPV6_ENDS.source } else { IPV6_ENDS.destination };
             let mut parts = vec![self.link_type(ethertype::IPV6)?];
             for word in 0..4 {
                 let shift = 96 - 32 * word;
                 let (number, mask) = ((address >> shift) as u32, (mask >> shift) as u32);
-                parts.push(self.masked(HeaderPlace::Network, offset + 4 * word, Size::Word, number, mask));
+                parts.push(self.test_masked(HeaderPlace::Network, offset + 4 * word, Size::Word, number, mask));
             }
             Ok(Condition::All(parts))
         })
@@ -85,7 +85,7 @@ impl Generator<'_> {
             }
             Dir::Ra | Dir::Ta => Err(format!("{} is only supported on 802.11 with 802.11 headers", wlan_words(dir))),
         }
-        .map(|condition| self.behind_geneve(condition))
+        .map(|condition| self.require_inner_ethernet(condition))
     }
 
     pub(super) fn ethernet_end(&mut self, address: [u8; 6], is_source: bool) -> Condition {
@@ -94,7 +94,7 @@ impl Generator<'_> {
 }
 
 /// Returns a condition for the ends selected by `dir`.
-pub(super) fn both_ways(dir: Dir, end: &mut dyn FnMut(bool) -> Generated) -> Generated {
+pub(super) fn join_directions(dir: Dir, end: &mut dyn FnMut(bool) -> Generated) -> Generated {
     match dir {
         Dir::Src => end(true),
         Dir::Dst => end(false),

@@ -15,7 +15,7 @@ impl Generator<'_> {
         match id {
             Id::Name(name) => self.name(qualifiers.ok_or(SYNTAX)?, name),
             Id::Number(number) => self.number(qualifiers.ok_or(SYNTAX)?, *number),
-            Id::Ipv4(text) => self.dotted(qualifiers, text),
+            Id::Ipv4(text) => self.dotted_number(qualifiers, text),
             Id::Ipv4Prefix(..) | Id::Ipv4Mask(..) => {
                 let (address, mask) = network(id)?;
                 match qualifiers {
@@ -39,7 +39,7 @@ impl Generator<'_> {
         }
     }
 
-    fn dotted(&mut self, qualifiers: Option<Qualifiers>, text: &str) -> Generated {
+    fn dotted_number(&mut self, qualifiers: Option<Qualifiers>, text: &str) -> Generated {
         if let Some(Qualifiers { proto: Proto::Decnet, dir, kind }) = qualifiers {
             let malformed = || format!("malformed decnet address '{text}'");
             return self.host(decnet::address(text).ok_or_else(malformed)?, 0, Proto::Decnet, dir, kind);
@@ -59,7 +59,7 @@ impl Generator<'_> {
                 Proto::Decnet => self.host(number, 0, proto, dir, kind),
                 Proto::Link => Err("illegal link layer address".to_owned()),
                 _ if kind == IdKind::Net => {
-                    let (number, mask) = leading(number);
+                    let (number, mask) = shift_leading(number);
                     self.host(number, mask, proto, dir, kind)
                 }
                 _ => self.host(number, u32::MAX, proto, dir, kind),
@@ -83,7 +83,7 @@ impl Generator<'_> {
         match kind {
             IdKind::Net => {
                 let number = self.names.network(name).filter(|number| *number != 0);
-                let (number, mask) = leading(number.ok_or_else(|| format!("unknown network '{name}'"))?);
+                let (number, mask) = shift_leading(number.ok_or_else(|| format!("unknown network '{name}'"))?);
                 self.host(number, mask, proto, dir, kind)
             }
             IdKind::Default | IdKind::Host => self.host_name(qualifiers, name),
@@ -174,7 +174,7 @@ impl Generator<'_> {
     fn port_name(&self, proto: Proto, name: &str) -> Result<PortRange, String> {
         let wanted = protocol_of(proto, "port")?;
         let (port, real) = self.service(name).ok_or_else(|| format!("unknown port '{name}'"))?;
-        let protocol = one_protocol(wanted, real).map_err(|other| format!("port '{name}' is {other}"))?;
+        let protocol = choose_protocol(wanted, real).map_err(|other| format!("port '{name}' is {other}"))?;
         Ok(PortRange { lowest: port, highest: port, protocol, is_range: false })
     }
 
@@ -190,7 +190,7 @@ impl Generator<'_> {
                 (first, second, real.filter(|_| first_real == real))
             }
         };
-        let protocol = one_protocol(wanted, real).map_err(|other| format!("port in range '{name}' is {other}"))?;
+        let protocol = choose_protocol(wanted, real).map_err(|other| format!("port in range '{name}' is {other}"))?;
         for port in [first, second] {
             if port > 0xffff {
                 return Err(format!("illegal port number {port} > 65535"));
@@ -208,7 +208,7 @@ fn numbers(text: &str) -> Option<(u32, u32)> {
 }
 
 /// Returns the wanted protocol if the service has it; otherwise the name of the protocol that the service has.
-fn one_protocol(wanted: Option<u32>, real: Option<u32>) -> Result<Option<u32>, &'static str> {
+fn choose_protocol(wanted: Option<u32>, real: Option<u32>) -> Result<Option<u32>, &'static str> {
     match (wanted, real) {
         (Some(wanted), Some(real)) if wanted != real => Err(if real == ip::TCP { "tcp" } else { "udp" }),
         (Some(wanted), _) => Ok(Some(wanted)),
@@ -217,7 +217,7 @@ fn one_protocol(wanted: Option<u32>, real: Option<u32>) -> Result<Option<u32>, &
 }
 
 /// Shifts a network number until its first byte is not zero: 10 becomes 10.0.0.0. Also returns the mask.
-fn leading(number: u32) -> (u32, u32) {
+fn shift_leading(number: u32) -> (u32, u32) {
     let (mut number, mut mask) = (number, u32::MAX);
     while number != 0 && number & 0xff00_0000 == 0 {
         number <<= 8;

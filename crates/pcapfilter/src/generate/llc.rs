@@ -41,10 +41,10 @@ impl Generator<'_> {
             return Err(format!("'llc' not supported for {}", self.link));
         }
         // IPX may follow immediately after the length; it is excluded.
-        let is_ipx = self.is(HeaderPlace::Payload, 0, Size::Half, 0xffff);
-        let mut parts = vec![self.has_llc(), is_ipx.negated()];
+        let is_ipx = self.test_equal(HeaderPlace::Payload, 0, Size::Half, 0xffff);
+        let mut parts = vec![self.has_llc(), is_ipx.negate()];
         if let Some((number, mask)) = control {
-            parts.push(self.masked(HeaderPlace::Payload, 2, Size::Byte, number, mask));
+            parts.push(self.test_masked(HeaderPlace::Payload, 2, Size::Byte, number, mask));
         }
         Ok(Condition::All(parts))
     }

@@ -25,27 +25,27 @@ impl Generator<'_> {
         let operator = match sign {
             b'=' => return Condition::compare(self.values, byte, Compare::Equal, right),
             b'>' => return Condition::compare(self.values, byte, Compare::Greater, right),
-            b'<' => return Condition::compare(self.values, byte, Compare::GreaterOrEqual, right).negated(),
+            b'<' => return Condition::compare(self.values, byte, Compare::GreaterOrEqual, right).negate(),
             b'&' => Operator::And,
             _ => Operator::Or,
         };
         let (left, zero) = (self.values.binary(operator, byte, right), self.values.constant(0));
-        Condition::compare(self.values, left, Compare::Equal, zero).negated()
+        Condition::compare(self.values, left, Compare::Equal, zero).negate()
     }
 
     pub(super) fn broadcast(&mut self, proto: Proto) -> Generated {
         match proto {
             Proto::Default | Proto::Link if self.link == LinkType::Ethernet => {
                 let all = self.ethernet_end([0xff; 6], false);
-                Ok(self.behind_geneve(all))
+                Ok(self.require_inner_ethernet(all))
             }
             Proto::Default | Proto::Link => Err("not a broadcast link".to_owned()),
             Proto::Ip => {
                 let unknown = "netmask not known, so 'ip broadcast' not supported";
                 let hosts = !self.target.netmask.ok_or(unknown)?;
                 let is_ip = self.link_type(ethertype::IP)?;
-                let none = self.masked(HeaderPlace::Network, 16, Size::Word, 0, hosts);
-                let all = self.masked(HeaderPlace::Network, 16, Size::Word, hosts, hosts);
+                let none = self.test_masked(HeaderPlace::Network, 16, Size::Word, 0, hosts);
+                let all = self.test_masked(HeaderPlace::Network, 16, Size::Word, hosts, hosts);
                 Ok(Condition::All(vec![is_ip, Condition::Any(vec![none, all])]))
             }
             _ => Err("only link-layer/IP broadcast filters supported".to_owned()),
@@ -55,17 +55,17 @@ impl Generator<'_> {
     pub(super) fn multicast(&mut self, proto: Proto) -> Generated {
         match proto {
             Proto::Default | Proto::Link if self.link == LinkType::Ethernet => {
-                let group = self.compared(HeaderPlace::LinkHeader, 0, Size::Byte, Compare::AnyBit, 1);
-                Ok(self.behind_geneve(group))
+                let group = self.test_field(HeaderPlace::LinkHeader, 0, Size::Byte, Compare::AnyBit, 1);
+                Ok(self.require_inner_ethernet(group))
             }
             Proto::Ip => {
                 let is_ip = self.link_type(ethertype::IP)?;
-                let group = self.compared(HeaderPlace::Network, 16, Size::Byte, Compare::GreaterOrEqual, 224);
+                let group = self.test_field(HeaderPlace::Network, 16, Size::Byte, Compare::GreaterOrEqual, 224);
                 Ok(Condition::All(vec![is_ip, group]))
             }
             Proto::Ipv6 => {
                 let is_ipv6 = self.link_type(ethertype::IPV6)?;
-                Ok(Condition::All(vec![is_ipv6, self.is(HeaderPlace::Network, 24, Size::Byte, 255)]))
+                Ok(Condition::All(vec![is_ipv6, self.test_equal(HeaderPlace::Network, 24, Size::Byte, 255)]))
             }
             _ => Err("link-layer multicast filters supported only on \
                 ethernet/FDDI/token ring/ARCNET/802.11/ATM LANE/Fibre Channel"
@@ -75,8 +75,8 @@ impl Generator<'_> {
 
     pub(super) fn direction(&mut self, is_outbound: bool) -> Generated {
         let outgoing = match self.link {
-            LinkType::LinuxSll => self.is(HeaderPlace::LinkHeader, 0, Size::Half, OUTGOING),
-            LinkType::LinuxSll2 => self.is(HeaderPlace::LinkHeader, 10, Size::Byte, OUTGOING),
+            LinkType::LinuxSll => self.test_equal(HeaderPlace::LinkHeader, 0, Size::Half, OUTGOING),
+            LinkType::LinuxSll2 => self.test_equal(HeaderPlace::LinkHeader, 10, Size::Byte, OUTGOING),
             link if self.target.is_file() => {
                 return Err(format!("inbound/outbound not supported on {link} when reading savefiles"));
             }
@@ -86,12 +86,12 @@ impl Generator<'_> {
                 Condition::compare(self.values, kind, Compare::Equal, outgoing)
             }
         };
-        Ok(if is_outbound { outgoing } else { outgoing.negated() })
+        Ok(if is_outbound { outgoing } else { outgoing.negate() })
     }
 
     pub(super) fn ifindex(&mut self, number: u32) -> Generated {
         match self.link {
-            LinkType::LinuxSll2 => Ok(self.is(HeaderPlace::LinkHeader, 4, Size::Word, number)),
+            LinkType::LinuxSll2 => Ok(self.test_equal(HeaderPlace::LinkHeader, 4, Size::Word, number)),
             link if self.target.is_file() => Err(format!("ifindex not supported on {link} when reading savefiles")),
             _ => {
                 let ifindex = self.values.load(Size::Word, None, ANCILLARY_IFINDEX);

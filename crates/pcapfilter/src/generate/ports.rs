@@ -30,29 +30,31 @@ impl Generator<'_> {
         let link = self.link_type(ethertype::IP)?;
         let protocol = self.has_ports(ports.protocol, 9);
         let first = self.first_fragment();
-        Ok(Condition::All(vec![link, protocol, first, self.both_ports(HeaderPlace::Ipv4Payload, ports, dir)?]))
+        Ok(Condition::All(vec![link, protocol, first, self.test_both_ports(HeaderPlace::Ipv4Payload, ports, dir)?]))
     }
 
     pub(super) fn ipv6_ports(&mut self, ports: PortRange, dir: Dir) -> Generated {
         let link = self.link_type(ethertype::IPV6)?;
         let protocol = self.has_ports(ports.protocol, 6);
-        Ok(Condition::All(vec![link, protocol, self.both_ports(HeaderPlace::Ipv6Payload, ports, dir)?]))
+        Ok(Condition::All(vec![link, protocol, self.test_both_ports(HeaderPlace::Ipv6Payload, ports, dir)?]))
     }
 
     /// Tests whether the protocol at `offset` of the network header is the wanted one.
     pub(super) fn has_ports(&mut self, protocol: Option<u32>, offset: u32) -> Condition {
         let wanted = protocol.map_or(WITH_PORTS.to_vec(), |protocol| vec![protocol]);
-        Condition::Any(wanted.iter().map(|number| self.is(HeaderPlace::Network, offset, Size::Byte, *number)).collect())
+        Condition::Any(
+            wanted.iter().map(|number| self.test_equal(HeaderPlace::Network, offset, Size::Byte, *number)).collect(),
+        )
     }
 
-    fn both_ports(&mut self, place: HeaderPlace, ports: PortRange, dir: Dir) -> Generated {
+    fn test_both_ports(&mut self, place: HeaderPlace, ports: PortRange, dir: Dir) -> Generated {
         let mut end = |offset| {
             if ports.lowest == ports.highest {
-                return self.is(place, offset, Size::Half, ports.lowest);
+                return self.test_equal(place, offset, Size::Half, ports.lowest);
             }
-            let above = self.compared(place, offset, Size::Half, Compare::GreaterOrEqual, ports.lowest);
-            let beyond = self.compared(place, offset, Size::Half, Compare::Greater, ports.highest);
-            Condition::All(vec![above, beyond.negated()])
+            let above = self.test_field(place, offset, Size::Half, Compare::GreaterOrEqual, ports.lowest);
+            let beyond = self.test_field(place, offset, Size::Half, Compare::Greater, ports.highest);
+            Condition::All(vec![above, beyond.negate()])
         };
         Ok(match dir {
             Dir::Src => end(0),

@@ -48,23 +48,29 @@ impl Generator<'_> {
             Proto::Link => self.link_type(number),
             Proto::Ip => {
                 let is_ip = self.link_type(ethertype::IP)?;
-                Ok(Condition::All(vec![is_ip, self.is(HeaderPlace::Network, 9, Size::Byte, number)]))
+                Ok(Condition::All(vec![is_ip, self.test_equal(HeaderPlace::Network, 9, Size::Byte, number)]))
             }
             Proto::Ipv6 => {
                 let is_ipv6 = self.link_type(ethertype::IPV6)?;
-                let direct = self.is(HeaderPlace::Network, 6, Size::Byte, number);
-                let is_fragment = self.is(HeaderPlace::Network, 6, Size::Byte, ip::FRAGMENT);
-                let behind = self.is(HeaderPlace::Network, 40, Size::Byte, number);
+                let direct = self.test_equal(HeaderPlace::Network, 6, Size::Byte, number);
+                let is_fragment = self.test_equal(HeaderPlace::Network, 6, Size::Byte, ip::FRAGMENT);
+                let behind = self.test_equal(HeaderPlace::Network, 40, Size::Byte, number);
                 let either = Condition::Any(vec![direct, Condition::All(vec![is_fragment, behind])]);
                 Ok(Condition::All(vec![is_ipv6, either]))
             }
             Proto::Iso => {
                 let is_iso = self.link_type(llc::ISO)?;
-                Ok(Condition::All(vec![is_iso, self.is(HeaderPlace::NetworkWithoutSnap, 0, Size::Byte, number)]))
+                Ok(Condition::All(vec![
+                    is_iso,
+                    self.test_equal(HeaderPlace::NetworkWithoutSnap, 0, Size::Byte, number),
+                ]))
             }
             Proto::Isis => {
                 let is_isis = self.protocol(osi::ISIS, Proto::Iso, dir)?;
-                Ok(Condition::All(vec![is_isis, self.is(HeaderPlace::NetworkWithoutSnap, 4, Size::Byte, number)]))
+                Ok(Condition::All(vec![
+                    is_isis,
+                    self.test_equal(HeaderPlace::NetworkWithoutSnap, 4, Size::Byte, number),
+                ]))
             }
             other => Err(no_protocols(other)),
         }
@@ -122,7 +128,7 @@ impl Generator<'_> {
 
     /// Tests that this is not a later fragment of an IPv4 packet.
     pub(super) fn first_fragment(&mut self) -> Condition {
-        self.compared(HeaderPlace::Network, 6, Size::Half, Compare::AnyBit, 0x1fff).negated()
+        self.test_field(HeaderPlace::Network, 6, Size::Half, Compare::AnyBit, 0x1fff).negate()
     }
 }
 

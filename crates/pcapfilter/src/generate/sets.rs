@@ -3,7 +3,7 @@
 //! A small set is searched separately for each header that may contain a member. A large set is searched once for all
 //! headers: the offsets of the header's fields are stored in scratch memory first.
 
-use super::hosts::{ARP_ENDS, Ends, IPV4_ENDS, IPV6_ENDS};
+use super::hosts::{ARP_ENDS, AddressOffsets, IPV4_ENDS, IPV6_ENDS};
 use super::id::{is_plain, network};
 use super::ports::protocol_of;
 use super::{Condition, DESTINATION, Generated, Generator, HeaderPlace, SOURCE};
@@ -17,14 +17,14 @@ const SMALL_MAX: usize = 12;
 
 /// The kind of a set's members. All members of a set have the same kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Members {
+pub(crate) enum MemberKind {
     Ipv4,
     Ipv6,
     Ports,
 }
 
 /// Returns the kind of set that this id can join, if its qualifiers allow sets.
-pub(crate) fn members(qualifiers: Qualifiers, id: &Id) -> Option<Members> {
+pub(crate) fn members(qualifiers: Qualifiers, id: &Id) -> Option<MemberKind> {
     let Qualifiers { proto, dir, kind } = qualifiers;
     if !is_plain(dir) {
         return None;
@@ -34,33 +34,33 @@ pub(crate) fn members(qualifiers: Qualifiers, id: &Id) -> Option<Members> {
         Id::Ipv4(_) | Id::Ipv4Prefix(..) | Id::Ipv4Mask(..) if is_host => {
             let is_contiguous = network(id).is_ok_and(|(_, mask)| mask.leading_ones() == mask.count_ones());
             let has_addresses = matches!(proto, Proto::Default | Proto::Ip | Proto::Arp | Proto::Rarp);
-            (is_contiguous && has_addresses).then_some(Members::Ipv4)
+            (is_contiguous && has_addresses).then_some(MemberKind::Ipv4)
         }
-        Id::Ipv6(..) if is_host => matches!(proto, Proto::Default | Proto::Ipv6).then_some(Members::Ipv6),
+        Id::Ipv6(..) if is_host => matches!(proto, Proto::Default | Proto::Ipv6).then_some(MemberKind::Ipv6),
         Id::Number(port) if kind == IdKind::Port => {
-            (*port <= 0xffff && protocol_of(proto, "port").is_ok()).then_some(Members::Ports)
+            (*port <= 0xffff && protocol_of(proto, "port").is_ok()).then_some(MemberKind::Ports)
         }
         _ => None,
     }
 }
 
 /// True if only the numbers differ, not the masks, and one load can read each of them.
-pub(crate) fn is_uniform(members: Members, ids: &[&Id]) -> bool {
+pub(crate) fn is_uniform(members: MemberKind, ids: &[&Id]) -> bool {
     let mask = |id: &&Id| network(id).ok().map(|(_, mask)| mask);
     match members {
-        Members::Ipv4 => ids.windows(2).all(|pair| pair.first().map(mask) == pair.last().map(mask)),
-        Members::Ipv6 => false,
-        Members::Ports => true,
+        MemberKind::Ipv4 => ids.windows(2).all(|pair| pair.first().map(mask) == pair.last().map(mask)),
+        MemberKind::Ipv6 => false,
+        MemberKind::Ports => true,
     }
 }
 
 impl Generator<'_> {
     /// Returns the condition of all `ids` together. Each was compiled separately before, so each is valid.
-    pub(crate) fn set(&mut self, qualifiers: Qualifiers, members: Members, ids: &[&Id]) -> Generated {
+    pub(crate) fn set(&mut self, qualifiers: Qualifiers, members: MemberKind, ids: &[&Id]) -> Generated {
         match members {
-            Members::Ipv4 => self.ipv4_set(qualifiers, ids),
-            Members::Ipv6 => self.ipv6_set(qualifiers, ids),
-            Members::Ports => self.port_set(qualifiers, ids),
+            MemberKind::Ipv4 => self.ipv4_set(qualifiers, ids),
+            MemberKind::Ipv6 => self.ipv6_set(qualifiers, ids),
+            MemberKind::Ports => self.port_set(qualifiers, ids),
         }
     }
 
@@ -70,8 +70,8 @@ impl Generator<'_> {
             let (address, mask) = network(id)?;
             prefixes.push((u128::from(address) << 96, mask.leading_ones()));
         }
-        let prefixes = outermost(prefixes);
-        let mut headers: Vec<(&[u32], Ends)> = Vec::new();
+        let prefixes = remove_contained(prefixes);
+        let mut headers: Vec<(&[u32], AddressOffsets)> = Vec::new();
         if matches!(proto, Proto::Default | Proto::Ip) {
             headers.push((&[ethertype::IP], IPV4_ENDS));
         }
@@ -93,7 +93,7 @@ impl Generator<'_> {
             } else {
                 let source = self.load(HeaderPlace::Network, ends.source, Size::Word);
                 let destination = self.load(HeaderPlace::Network, ends.destination, Size::Word);
-                parts.push(either(dir, source, destination, &|value| {
+                parts.push(join_ends(dir, source, destination, &|value| {
                     Condition::InPrefixes(vec![value], prefixes.clone())
                 }));
             }
@@ -103,7 +103,7 @@ impl Generator<'_> {
             return Ok(Condition::Any(any));
         }
         let (source, destination) = (self.at_slot(SOURCE, 0, Size::Word), self.at_slot(DESTINATION, 0, Size::Word));
-        let found = either(dir, source, destination, &|value| Condition::InPrefixes(vec![value], prefixes.clone()));
+        let found = join_ends(dir, source, destination, &|value| Condition::InPrefixes(vec![value], prefixes.clone()));
         Ok(Condition::All(vec![Condition::Any(any), found]))
     }
 
@@ -129,7 +129,7 @@ impl Generator<'_> {
             Id::Ipv6(_, address, prefix) => Some((u128::from(*address), *prefix)),
             _ => None,
         };
-        let prefixes = outermost(ids.iter().filter_map(prefix).collect());
+        let prefixes = remove_contained(ids.iter().filter_map(prefix).collect());
         let mut words = |start: u32| -> Vec<ValueId> {
             (0..4).map(|word| self.load(HeaderPlace::Network, start + 4 * word, Size::Word)).collect()
         };
@@ -149,7 +149,7 @@ impl Generator<'_> {
             Id::Number(port) => Some((*port, *port)),
             _ => None,
         };
-        let ranges = joined(ids.iter().filter_map(port).collect());
+        let ranges = merge_ranges(ids.iter().filter_map(port).collect());
         let is_large = ids.len() > SMALL_MAX;
         let mut any = Vec::new();
         for (link, offset, place) in
@@ -165,7 +165,7 @@ impl Generator<'_> {
                 parts.push(Condition::Store(SOURCE, header));
             } else {
                 let (source, destination) = (self.load(place, 0, Size::Half), self.load(place, 2, Size::Half));
-                parts.push(either(dir, source, destination, &|value| Condition::InRanges(value, ranges.clone())));
+                parts.push(join_ends(dir, source, destination, &|value| Condition::InRanges(value, ranges.clone())));
             }
             any.push(Condition::All(parts));
         }
@@ -173,13 +173,13 @@ impl Generator<'_> {
             return Ok(Condition::Any(any));
         }
         let (source, destination) = (self.at_slot(SOURCE, 0, Size::Half), self.at_slot(SOURCE, 2, Size::Half));
-        let found = either(dir, source, destination, &|value| Condition::InRanges(value, ranges.clone()));
+        let found = join_ends(dir, source, destination, &|value| Condition::InRanges(value, ranges.clone()));
         Ok(Condition::All(vec![Condition::Any(any), found]))
     }
 }
 
 /// Returns a condition for the ends selected by `dir`.
-fn either(dir: Dir, source: ValueId, destination: ValueId, found: &dyn Fn(ValueId) -> Condition) -> Condition {
+fn join_ends(dir: Dir, source: ValueId, destination: ValueId, found: &dyn Fn(ValueId) -> Condition) -> Condition {
     match dir {
         Dir::Src => found(source),
         Dir::Dst => found(destination),
@@ -188,7 +188,7 @@ fn either(dir: Dir, source: ValueId, destination: ValueId, found: &dyn Fn(ValueI
 }
 
 /// Sorts the prefixes and removes those contained in others.
-fn outermost(mut prefixes: Vec<(u128, u32)>) -> Vec<(u128, u32)> {
+fn remove_contained(mut prefixes: Vec<(u128, u32)>) -> Vec<(u128, u32)> {
     prefixes.sort_unstable();
     let mut kept: Vec<(u128, u32)> = Vec::with_capacity(prefixes.len());
     for (address, length) in prefixes {
@@ -204,7 +204,7 @@ fn outermost(mut prefixes: Vec<(u128, u32)>) -> Vec<(u128, u32)> {
 }
 
 /// Sorts the ranges and merges neighbours.
-fn joined(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
+fn merge_ranges(mut ranges: Vec<(u32, u32)>) -> Vec<(u32, u32)> {
     ranges.sort_unstable();
     let mut kept: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
     for (lowest, highest) in ranges {

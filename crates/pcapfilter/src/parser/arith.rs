@@ -1,9 +1,9 @@
 //! Arithmetic, and relations of two numbers.
 
-use super::{Inner, Parser};
+use super::{ParenthesisContent, Parser};
 use crate::ast::{Arith, Operator, Primitive, Relation};
 use crate::error::FilterError;
-use crate::lexer::What;
+use crate::lexer::TokenKind;
 use crate::words::Word;
 
 /// Operators in one relation. They may be nested, so this limits the depth too.
@@ -13,14 +13,14 @@ const OPERATORS_MAX: usize = 400;
 
 /// An operator that waits for its right side.
 #[derive(Clone, Copy)]
-enum Waiting {
+enum PendingOperator {
     Negate,
     Binary(Operator),
 }
 
 /// Returns the precedence of an operator. In libpcap's grammar `%` and `^` lack one: everything after or before them
 /// belongs to them.
-fn rank(operator: Operator) -> Option<u8> {
+fn precedence(operator: Operator) -> Option<u8> {
     match operator {
         Operator::Mod | Operator::Xor => None,
         Operator::Or => Some(1),
@@ -31,21 +31,21 @@ fn rank(operator: Operator) -> Option<u8> {
     }
 }
 
-impl Waiting {
+impl PendingOperator {
     /// True if this operator is computed before `next`.
     fn binds_before(self, next: Operator) -> bool {
-        let Some(next) = rank(next) else { return false };
+        let Some(next) = precedence(next) else { return false };
         match self {
-            Waiting::Negate => true,
-            Waiting::Binary(operator) => rank(operator).is_some_and(|rank| rank >= next),
+            PendingOperator::Negate => true,
+            PendingOperator::Binary(operator) => precedence(operator).is_some_and(|rank| rank >= next),
         }
     }
 
     fn apply(self, operands: &mut Vec<Arith>) {
         let Some(right) = operands.pop() else { return };
         match self {
-            Waiting::Negate => operands.push(Arith::Negate(Box::new(right))),
-            Waiting::Binary(operator) => {
+            PendingOperator::Negate => operands.push(Arith::Negate(Box::new(right))),
+            PendingOperator::Binary(operator) => {
                 let Some(left) = operands.pop() else { return };
                 operands.push(Arith::Binary(operator, Box::new(left), Box::new(right)));
             }
@@ -56,26 +56,26 @@ impl Waiting {
 impl Parser<'_> {
     /// Parses a relation. `first` is its first operand if that was in parentheses. A number without relation is
     /// returned as a number.
-    pub(super) fn relation(&mut self, first: Option<Arith>) -> Result<Inner, FilterError> {
-        let at = self.at();
+    pub(super) fn relation(&mut self, first: Option<Arith>) -> Result<ParenthesisContent, FilterError> {
+        let at = self.position();
         if first.is_none() {
             self.operators = 0;
         }
         let left = self.arith(first)?;
-        let Some(relation) = self.relation_sign() else { return Ok(Inner::Arith(left)) };
+        let Some(relation) = self.relation_sign() else { return Ok(ParenthesisContent::Arith(left)) };
         let right = self.arith(None)?;
         self.last = None;
-        Ok(Inner::Expr(self.leaf(Primitive::Relation(relation, left, right), at)))
+        Ok(ParenthesisContent::Expr(self.leaf(Primitive::Relation(relation, left, right), at)))
     }
 
     pub(super) fn relation_sign(&mut self) -> Option<Relation> {
         let relation = match self.peek() {
-            What::Sign(b'>') => Relation::Greater,
-            What::Sign(b'<') => Relation::Less,
-            What::Sign(b'=') => Relation::Equal,
-            What::Pair([b'>', b'=']) => Relation::GreaterOrEqual,
-            What::Pair([b'<', b'=']) => Relation::LessOrEqual,
-            What::Pair([b'!', b'=']) => Relation::NotEqual,
+            TokenKind::Sign(b'>') => Relation::Greater,
+            TokenKind::Sign(b'<') => Relation::Less,
+            TokenKind::Sign(b'=') => Relation::Equal,
+            TokenKind::Pair([b'>', b'=']) => Relation::GreaterOrEqual,
+            TokenKind::Pair([b'<', b'=']) => Relation::LessOrEqual,
+            TokenKind::Pair([b'!', b'=']) => Relation::NotEqual,
             _ => return None,
         };
         self.advance();
@@ -84,16 +84,16 @@ impl Parser<'_> {
 
     fn operator(&self) -> Option<Operator> {
         Some(match self.peek() {
-            What::Sign(b'+') => Operator::Add,
-            What::Sign(b'-') => Operator::Sub,
-            What::Sign(b'*') => Operator::Mul,
-            What::Sign(b'/') => Operator::Div,
-            What::Sign(b'%') => Operator::Mod,
-            What::Sign(b'&') => Operator::And,
-            What::Sign(b'|') => Operator::Or,
-            What::Sign(b'^') => Operator::Xor,
-            What::Pair([b'<', b'<']) => Operator::ShiftLeft,
-            What::Pair([b'>', b'>']) => Operator::ShiftRight,
+            TokenKind::Sign(b'+') => Operator::Add,
+            TokenKind::Sign(b'-') => Operator::Sub,
+            TokenKind::Sign(b'*') => Operator::Mul,
+            TokenKind::Sign(b'/') => Operator::Div,
+            TokenKind::Sign(b'%') => Operator::Mod,
+            TokenKind::Sign(b'&') => Operator::And,
+            TokenKind::Sign(b'|') => Operator::Or,
+            TokenKind::Sign(b'^') => Operator::Xor,
+            TokenKind::Pair([b'<', b'<']) => Operator::ShiftLeft,
+            TokenKind::Pair([b'>', b'>']) => Operator::ShiftRight,
             _ => return None,
         })
     }
@@ -101,7 +101,7 @@ impl Parser<'_> {
     /// Parses operands and operators by the precedence of the operators.
     fn arith(&mut self, first: Option<Arith>) -> Result<Arith, FilterError> {
         let mut operands: Vec<Arith> = Vec::new();
-        let mut waiting: Vec<Waiting> = Vec::new();
+        let mut waiting: Vec<PendingOperator> = Vec::new();
         let mut given = first;
         loop {
             match given.take() {
@@ -109,7 +109,7 @@ impl Parser<'_> {
                 None => {
                     while self.take(b'-') {
                         self.count_operator()?;
-                        waiting.push(Waiting::Negate);
+                        waiting.push(PendingOperator::Negate);
                     }
                     operands.push(self.operand()?);
                 }
@@ -119,7 +119,7 @@ impl Parser<'_> {
                 waiting.pop();
                 last.apply(&mut operands);
             }
-            waiting.push(Waiting::Binary(operator));
+            waiting.push(PendingOperator::Binary(operator));
             self.count_operator()?;
             self.advance();
         }
@@ -134,28 +134,28 @@ impl Parser<'_> {
         if self.operators <= OPERATORS_MAX {
             return Ok(());
         }
-        Err(FilterError::new("arithmetic expression is too long", self.at()))
+        Err(FilterError::new("arithmetic expression is too long", self.position()))
     }
 
     fn operand(&mut self) -> Result<Arith, FilterError> {
-        self.deeper()?;
+        self.enter_level()?;
         let operand = match *self.peek() {
-            What::Num(number) => {
+            TokenKind::Num(number) => {
                 self.advance();
                 Arith::Number(number)
             }
-            What::Word(Word::Len) => {
+            TokenKind::Word(Word::Len) => {
                 self.advance();
                 Arith::Len
             }
-            What::Word(Word::Proto(proto)) if self.peek_at(1) == &What::Sign(b'[') => {
+            TokenKind::Word(Word::Proto(proto)) if self.peek_at(1) == &TokenKind::Sign(b'[') => {
                 self.next += 2;
                 let offset = Box::new(self.arith(None)?);
                 let size = if self.take(b':') { self.number()? } else { 1 };
                 self.expect(b']')?;
                 Arith::Load { proto, offset, size }
             }
-            What::Sign(b'(') => {
+            TokenKind::Sign(b'(') => {
                 self.advance();
                 let inner = self.arith(None)?;
                 self.expect(b')')?;

@@ -3,40 +3,40 @@
 use super::Parser;
 use crate::ast::{Expr, Id, Primitive};
 use crate::error::FilterError;
-use crate::lexer::What;
+use crate::lexer::TokenKind;
 use crate::words::{IdKind, Word};
 
 impl Parser<'_> {
     /// True if the text after `and` or `or` has no qualifiers of its own and inherits those of the previous primitive.
     pub(super) fn is_id(&self) -> bool {
-        let skipped = |what: &What| matches!(what, What::Sign(b'(') | What::Word(Word::Not));
+        let skipped = |what: &TokenKind| matches!(what, TokenKind::Sign(b'(') | TokenKind::Word(Word::Not));
         let ahead = (0..).take_while(|ahead| skipped(self.peek_at(*ahead))).count();
         match self.peek_at(ahead) {
-            What::Name(_) => self.extra_word_at(ahead).is_none(),
-            What::Ipv4(_) | What::Ipv6(..) | What::Ether(_) | What::Arcnet => true,
-            What::Num(_) => self.is_no_operand(ahead + 1),
+            TokenKind::Name(_) => self.extra_word_at(ahead).is_none(),
+            TokenKind::Ipv4(_) | TokenKind::Ipv6(..) | TokenKind::Ether(_) | TokenKind::Arcnet => true,
+            TokenKind::Num(_) => self.is_no_operand(ahead + 1),
             _ => false,
         }
     }
 
     /// True if the number before `ahead` is not part of a relation.
     fn is_no_operand(&self, mut ahead: usize) -> bool {
-        while self.peek_at(ahead) == &What::Sign(b')') {
+        while self.peek_at(ahead) == &TokenKind::Sign(b')') {
             ahead += 1;
         }
-        !matches!(self.peek_at(ahead), What::Sign(_) | What::Pair(_))
+        !matches!(self.peek_at(ahead), TokenKind::Sign(_) | TokenKind::Pair(_))
     }
 
     /// An id with the qualifiers of [`Parser::last`].
     pub(super) fn id(&mut self) -> Result<Expr, FilterError> {
-        self.deeper()?;
+        self.enter_level()?;
         let found = match self.peek() {
-            What::Word(Word::Not) => {
+            TokenKind::Word(Word::Not) => {
                 self.advance();
                 Expr::Not(Box::new(self.id()?))
             }
-            What::Sign(b'(') => self.ids()?,
-            _ => self.one_id()?,
+            TokenKind::Sign(b'(') => self.ids()?,
+            _ => self.parse_id()?,
         };
         self.depth -= 1;
         Ok(found)
@@ -54,19 +54,19 @@ impl Parser<'_> {
         Ok(if rest.is_empty() { first } else { Expr::Chain(Box::new(first), rest) })
     }
 
-    fn one_id(&mut self) -> Result<Expr, FilterError> {
-        let at = self.at();
+    fn parse_id(&mut self) -> Result<Expr, FilterError> {
+        let at = self.position();
         let id = match self.peek().clone() {
-            What::Name(name) => Id::Name(name),
-            What::Num(number) => Id::Number(number),
-            What::Ipv4(text) => return self.ipv4(text, at),
-            What::Ipv6(text, address) => {
+            TokenKind::Name(name) => Id::Name(name),
+            TokenKind::Num(number) => Id::Number(number),
+            TokenKind::Ipv4(text) => return self.ipv4(text, at),
+            TokenKind::Ipv6(text, address) => {
                 self.advance();
                 let prefix = if self.take(b'/') { self.number()? } else { 128 };
                 return Ok(self.leaf(Primitive::Id(self.last, Id::Ipv6(text, address, prefix)), at));
             }
-            What::Ether(address) => Id::Ether(address),
-            What::Arcnet => Id::Arcnet,
+            TokenKind::Ether(address) => Id::Ether(address),
+            TokenKind::Arcnet => Id::Arcnet,
             _ => return Err(self.unexpected()),
         };
         self.advance();
@@ -77,9 +77,9 @@ impl Parser<'_> {
         self.advance();
         let id = if self.take(b'/') {
             Id::Ipv4Prefix(text, self.number()?)
-        } else if self.peek() == &What::Word(Word::Mask) {
+        } else if self.peek() == &TokenKind::Word(Word::Mask) {
             self.advance();
-            let What::Ipv4(mask) = self.peek().clone() else { return Err(self.unexpected()) };
+            let TokenKind::Ipv4(mask) = self.peek().clone() else { return Err(self.unexpected()) };
             self.advance();
             Id::Ipv4Mask(text, mask)
         } else {

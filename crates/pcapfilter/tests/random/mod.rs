@@ -4,7 +4,7 @@
 use super::corpus;
 
 use super::peer::{self, NAMES, Said};
-use pcapfilter::{FilterTarget, LinkType, Metadata, Origin, Packet, Program, compile, run};
+use pcapfilter::{FilterTarget, LinkType, Metadata, Packet, PacketOrigin, Program, compile, run};
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
@@ -99,7 +99,7 @@ fn expressions_and_packets() {
     testkit::require_tool!("tcpdump");
     let cases = std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(CASES);
     let config = Config { cases, failure_persistence: None, max_shrink_iters: 60, ..Config::default() };
-    let origin = Origin::Live { vlan_beside: false };
+    let origin = PacketOrigin::Live { vlan_beside: false };
     let target = FilterTarget { link: LinkType::Ethernet, origin, snaplen: 262_144, netmask: Some(0) };
     let outcome = TestRunner::new(config).run(&(expression(), any::<u64>()), |(expression, seed)| {
         let ours = compile(&expression, &target, &NAMES);

@@ -37,7 +37,7 @@ fn row(
         Value::Null,
         Value::text(meaning),
     ];
-    OwnedObject::of(HomeScreen::DROPS, values)
+    OwnedObject::new(HomeScreen::DROPS, values)
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
         ] {
             sample.add_counter(&row);
         }
-        let found = losses_of(&[sample], &Lookups::none());
+        let found = losses_of(&[sample], &Lookups::empty());
         let shown: Vec<(Value<'_>, Value<'_>, Value<'_>)> =
             found.iter().map(|one| (one.get("count"), one.get("reason"), one.get("iface"))).collect();
         let text = |text: &'static str| Value::Bytes(text.as_bytes());

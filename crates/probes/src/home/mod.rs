@@ -32,7 +32,7 @@ impl Sink for ObjectRows {
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        self.rows.push(OwnedObject::of(self.members, cells.iter().copied()));
+        self.rows.push(OwnedObject::new(self.members, cells.iter().copied()));
         Ok(Next::More)
     }
 
@@ -74,7 +74,7 @@ fn of_netns(sample: &Sample, lookups: &Lookups<'_>) -> Vec<(u64, OwnedObject)> {
         let rates = rates.map(|(counter, times)| per_s(name, counter, times));
         let traffic = rates.iter().take(2).flatten().fold(0, |sum: u64, rate| sum.saturating_add(*rate));
         let values = [netns(sample.netns_id, lookups), Value::Bytes(name)];
-        let object = OwnedObject::of(HomeScreen::INTERFACES, values.into_iter().chain(rates.map(Value::number)));
+        let object = OwnedObject::new(HomeScreen::INTERFACES, values.into_iter().chain(rates.map(Value::number)));
         (traffic, object)
     };
     of("rx_bytes").map(|(name, _)| row(name)).collect()
@@ -88,7 +88,7 @@ fn conntrack(sample: &Sample, lookups: &Lookups<'_>) -> Option<(u64, OwnedObject
     let moved = ["drop", "early_drop", "insert_failed"].map(|name| Value::number(of(name).map(|moved| moved.grown())));
     let values = [netns(sample.netns_id, lookups), Value::U64(entries)];
     let max = Value::number(of("max").and_then(|max| number(max.after)));
-    Some((entries, OwnedObject::of(HomeScreen::CONNTRACK, values.into_iter().chain([max]).chain(moved))))
+    Some((entries, OwnedObject::new(HomeScreen::CONNTRACK, values.into_iter().chain([max]).chain(moved))))
 }
 
 /// The increase of a TCP counter over all namespaces; None without a second reading.
@@ -114,5 +114,5 @@ fn of_finding(finding: &Finding, lookups: &Lookups<'_>) -> OwnedObject {
         Value::nonempty(finding.cost.as_bytes()),
         Value::text(command),
     ];
-    OwnedObject::of(HomeScreen::FINDINGS, values)
+    OwnedObject::new(HomeScreen::FINDINGS, values)
 }

@@ -47,7 +47,7 @@ impl Timeout<'_> {
         match self.of.netns_id == session.netns_id() {
             true => String::new(),
             // Escaped here, because a line break in the name would split the message.
-            false => format!(" in network namespace {}", sys::escaped(&self.of.name)),
+            false => format!(" in network namespace {}", sys::escape_bytes(&self.of.name)),
         }
     }
 }
@@ -67,11 +67,13 @@ pub struct ApplyOptions {
 pub fn apply(session: &Session, judged: &[Judged], options: ApplyOptions) -> Outcome {
     let todo = Todo::of(session, judged, options);
     let mut outcome = match todo.sizes.is_empty() && todo.timeouts.is_empty() {
-        true if todo.out_of_reach => Outcome::because(Exit::Failed, format!("{OUT_OF_REACH}; nothing was changed")),
-        true if options.timeouts => {
-            Outcome::because(Exit::Ok, "nothing to set: limit, buckets and timeouts are already as recommended")
+        true if todo.out_of_reach => {
+            Outcome::with_message(Exit::Failed, format!("{OUT_OF_REACH}; nothing was changed"))
         }
-        true => Outcome::because(Exit::Ok, "nothing to set: limit and buckets are already as recommended"),
+        true if options.timeouts => {
+            Outcome::with_message(Exit::Ok, "nothing to set: limit, buckets and timeouts are already as recommended")
+        }
+        true => Outcome::with_message(Exit::Ok, "nothing to set: limit and buckets are already as recommended"),
         false if options.yes => todo.set(),
         false => Outcome { exit: Exit::Ok, messages: todo.preview() },
     };
@@ -237,7 +239,7 @@ impl Work<'_> {
 /// The shell prefix for a command that must run in a namespace. A path that needs escaping is replaced by the path
 /// of a process inside; without one it is shown escaped, and the user has to know the real path.
 fn entering(way: &NetnsTarget<'_>) -> String {
-    let shown = |path: &Path| sys::escaped(path.as_os_str().as_encoded_bytes());
+    let shown = |path: &Path| sys::escape_bytes(path.as_os_str().as_encoded_bytes());
     let is_plain = |path: &&Path| path.to_str() == Some(&*shown(path));
     let path = match (way.is_here, way.path, way.pid) {
         (true, ..) | (_, None, None) => return String::new(),
@@ -270,14 +272,14 @@ mod tests {
         testkit::require_root!();
         let lab = testkit::netns::Lab::new("applyinside");
         let session = Session::open(SessionTarget::default()).ok().unwrap();
-        let (path, netns_id) = (lab.path(), lab.inside(|| sys::netns::current_inode().unwrap()));
+        let (path, netns_id) = (lab.path(), lab.run_inside(|| sys::netns::current_inode().unwrap()));
         let way = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
         let read = || fs::read_to_string(format!("{SETTINGS_DIR}/nf_conntrack_udp_timeout")).unwrap();
-        let (own, was) = (read(), lab.inside(read).trim().parse().unwrap());
+        let (own, was) = (read(), lab.run_inside(read).trim().parse().unwrap());
         let setting = Setting { file: "nf_conntrack_udp_timeout", was, becomes: 17 };
         let mut work = Work { session: &session, done: Vec::new(), undo: Vec::new() };
         work.set_inside(&way, &setting, " there").ok().unwrap();
-        assert_eq!((lab.inside(read).trim(), read()), ("17", own));
+        assert_eq!((lab.run_inside(read).trim(), read()), ("17", own));
         let messages = work.messages().join("\n");
         let undo = format!("undo: nsenter --net='{}' sysctl -w {}", path.display(), setting.with(was));
         assert_eq!(messages, format!("set net.netfilter.nf_conntrack_udp_timeout=17 there\n{undo}"));

@@ -2,7 +2,7 @@
 
 use super::snat_rules::SnatRules;
 use crate::entries::read_entries;
-use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, hears_events, read};
+use conntrack::stats::{ObjectSize, SETTINGS_DIR, SlabSizes, Stats, has_event_listener, read};
 use conntrack::{CtTable, in_each, in_each_for};
 use doctor::nat::{Census, Chains, EntryBytes, Evidence, Sample, Trend};
 use host::NetnsNames;
@@ -224,7 +224,7 @@ impl Machine {
             max: of.last.max,
             buckets: of.last.buckets,
             settings,
-            is_listened_to: hears_events(host, netns_id),
+            is_listened_to: has_event_listener(host, netns_id),
             census,
             chains,
             entry: self.entry,
@@ -244,7 +244,7 @@ pub fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let host = session.host();
     let machine = Machine::read(host, None, stats);
     session.in_each_namespace(&mut |netns_id| {
-        hears_events(host, netns_id);
+        has_event_listener(host, netns_id);
         may_set(host, netns_id);
         machine.rules.read(host, netns_id);
     });
@@ -296,7 +296,7 @@ impl TablePass {
 /// Adds the reason why the walk is not possible; a failed attempt is reported by the reading itself.
 fn tell_of_bpf(session: &Session, stats: &mut Accounting) {
     let (cache, is_live) = (&session.backends().conntrack, !session.host().is_replay());
-    if let Some(why) = cache.why_not().filter(|_| is_live && cache.refused().is_none()) {
+    if let Some(why) = cache.why_not().filter(|_| is_live && cache.refusal().is_none()) {
         stats.add_reason(0, format!("not read via BPF, which also shows expired entries and hash chains: {why}"));
     }
 }

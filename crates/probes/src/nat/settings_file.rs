@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use sys::folder::Folder;
-use sys::outfile::{Contents, FilePlace, Opening};
+use sys::outfile::{Contents, FilePlace, OutfileOptions};
 use sys::{Errno, infile};
 
 /// Path of the file; systemd and procps read its whole directory at boot.
@@ -65,7 +65,7 @@ fn read_old(keep: &FilePlace) -> io::Result<Option<String>> {
 fn replace(folder: &Folder, name: &OsStr, text: &str) -> io::Result<()> {
     // The name does not end in .conf, so that it is never used as a settings file if this process dies here.
     let draft = OsString::from(format!(".{}.{}", name.to_string_lossy(), std::process::id()));
-    let mut file = folder.open_output(&draft, Opening::private(Contents::New))?;
+    let mut file = folder.open_output(&draft, OutfileOptions::private(Contents::New))?;
     let written = file
         .set_permissions(fs::Permissions::from_mode(FILE_MODE))
         .and_then(|()| file.write_all(text.as_bytes()))
@@ -86,7 +86,7 @@ mod tests {
     const BUCKETS: Setting = Setting { file: "nf_conntrack_buckets", was: 1, becomes: 512 };
 
     #[test]
-    fn the_kept_file_is_whole_and_the_old_one_is_beside_it() {
+    fn the_kept_file_is_complete_and_the_old_one_is_saved() {
         let tmp = tempfile::tempdir().unwrap();
         let (keep, before) = (tmp.path().join("sysctl.d/k.conf"), tmp.path().join("sysctl.d/k.conf.before"));
         assert!(!write_kept(&[MAX, BUCKETS], &keep, &before).unwrap());

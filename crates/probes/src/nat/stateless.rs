@@ -38,7 +38,7 @@ pub fn make_plan(session: &Session, publishes: &[String], no_helper: bool) -> Re
     }
     let mut addresses: Vec<Addr> = Vec::new();
     let read = host::addresses::read(session.host(), session.netns_id(), None, &mut |addr| addresses.push(addr));
-    read.map_err(|error| Outcome::because(Exit::Failed, error))?;
+    read.map_err(|error| Outcome::with_message(Exit::Failed, error))?;
     let towards = towards(&wanted);
     plan(&wanted, &HostRoutes { addresses: &addresses, towards: &towards, no_helper })
         .map_err(|reasons| refused(Exit::NoMatch, &reasons))
@@ -179,7 +179,7 @@ fn words_of_table<'w>(words: &[&'w str]) -> Vec<&'w str> {
 }
 
 fn failed(error: &NftError) -> Outcome {
-    Outcome::because(Exit::Failed, error)
+    Outcome::with_message(Exit::Failed, error)
 }
 
 /// Removes the rules, or without `yes` shows them.
@@ -187,7 +187,7 @@ pub fn undo(yes: bool) -> Outcome {
     let listed = nft::list(&words_of_table(&["list", "table"]));
     match listed {
         Err(error) if error.is_absent() => {
-            Outcome::because(Exit::Ok, format!("table {TABLE} does not exist: nothing to undo"))
+            Outcome::with_message(Exit::Ok, format!("table {TABLE} does not exist: nothing to undo"))
         }
         Err(error) => failed(&error),
         Ok(rules) if !yes => Outcome {
@@ -195,7 +195,7 @@ pub fn undo(yes: bool) -> Outcome {
             messages: vec!["nothing was changed, --yes removes these rules".to_owned()],
         },
         Ok(_) => match nft::apply(&format!("delete table {TABLE}\n")) {
-            Ok(()) => Outcome::because(
+            Ok(()) => Outcome::with_message(
                 Exit::Ok,
                 format!("table {TABLE} was removed: packets are tracked and rewritten as before"),
             ),
@@ -212,7 +212,7 @@ pub fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
             let words = format!(
                 "table {TABLE} does not exist: `netwren nat stateless plan --publish … --apply --yes` creates it"
             );
-            return Outcome::because(Exit::NoMatch, words);
+            return Outcome::with_message(Exit::NoMatch, words);
         }
         Err(error) => return failed(&error),
     };
@@ -222,7 +222,10 @@ pub fn verify(session: &Session, within: Duration, json: bool) -> Outcome {
         return printed.into();
     }
     let seconds = within.as_secs_f64();
-    Outcome::because(Exit::NoMatch, format!("no packets in both directions within {seconds} s: {}", missed.join(", ")))
+    Outcome::with_message(
+        Exit::NoMatch,
+        format!("no packets in both directions within {seconds} s: {}", missed.join(", ")),
+    )
 }
 
 /// The counters' increase from now on: until both directions of every port move, or until `within` has passed.

@@ -52,7 +52,7 @@ pub(crate) struct HookPlaces {
 }
 
 /// Returns the places of each hook, in the order of [`HOOKS`]. `before` is the number of places before this family's.
-pub(crate) fn places(before: usize) -> [HookPlaces; 5] {
+pub(crate) fn hook_places(before: usize) -> [HookPlaces; 5] {
     let mut next = before;
     HOOKS.map(|hook| {
         let first = next;
@@ -74,7 +74,7 @@ mod tests {
                 before = *priority;
             }
         }
-        let places = places(32);
+        let places = hook_places(32);
         assert_eq!(places[0], HookPlaces { first: 32, last: 40 });
         assert!(places.windows(2).all(|two| two[0].last + 1 == two[1].first));
         assert_eq!(places[4].last, 63);

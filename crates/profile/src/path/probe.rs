@@ -9,13 +9,13 @@ pub use without_bpf::StageProbe;
 mod with_bpf {
     use std::time::Duration;
 
-    use bpf::{Arrivals, GivesWay, PathPlace, PathStages};
+    use bpf::{MoveDirection, PathPlace, PathStages, StageArrivals};
     use record::rows::{NetfilterHook, PathFamily, PathStage, StageName};
     use sys::bpf::NetfilterPlace;
 
     use crate::error::ProfileError;
     use crate::path::block::StageBlock;
-    use crate::path::layout::{HOOKS, HookPlaces, LOWEST, places};
+    use crate::path::layout::{HOOKS, HookPlaces, LOWEST, hook_places};
 
     /// `NFPROTO_IPV4`, `NFPROTO_IPV6`
     const FAMILIES: [(PathFamily, u32); 2] = [(PathFamily::Ip, 2), (PathFamily::Ip6, 10)];
@@ -49,8 +49,8 @@ mod with_bpf {
         }
 
         /// Describes the places that are at a different priority than wanted.
-        pub(crate) fn moved(&self) -> Vec<String> {
-            let moved = self.wanted.iter().zip(self.program.places()).filter(|(wanted, had)| wanted.at != **had);
+        pub(crate) fn describe_moved(&self) -> Vec<String> {
+            let moved = self.wanted.iter().zip(self.program.actual_places()).filter(|(wanted, had)| wanted.at != **had);
             moved
                 .map(|(wanted, had)| {
                     let hook = HOOKS.iter().find(|hook| hook.number == had.hook).map_or("", |hook| hook.hook.name());
@@ -69,14 +69,14 @@ mod with_bpf {
             self.program.set_window(open_ns, close_ns)?;
             std::thread::sleep(UNDER_WAY);
             self.program.detach();
-            let arrivals = self.program.arrivals()?;
+            let arrivals = self.program.read_arrivals()?;
             let window_ns = close_ns.saturating_sub(open_ns);
-            let sum = |part: fn(&Arrivals) -> u64| arrivals.iter().map(part).sum();
+            let sum = |part: fn(&StageArrivals) -> u64| arrivals.iter().map(part).sum();
             let rows = FAMILIES.iter().zip(0..).flat_map(|((family, _), n)| {
                 rows(
                     &arrivals,
-                    self.program.places(),
-                    &places(n * PLACES),
+                    self.program.actual_places(),
+                    &hook_places(n * PLACES),
                     PathStage { netns_id, window_ns, ..empty(*family) },
                 )
             });
@@ -100,7 +100,7 @@ mod with_bpf {
 
     /// Returns the places of the `n`th family.
     fn of_family(((_, family), n): ((PathFamily, u32), usize)) -> Vec<PathPlace> {
-        let all = places(n * PLACES);
+        let all = hook_places(n * PLACES);
         let [prerouting, _, forward, output, _] = all.map(|hook| u32::try_from(hook.last).ok());
         let mut wanted = Vec::new();
         for (hook, at) in HOOKS.iter().zip(all) {
@@ -115,7 +115,11 @@ mod with_bpf {
                 let is_low = priority <= LOWEST + 1;
                 wanted.push(PathPlace {
                     at: NetfilterPlace { family, hook: hook.number, priority },
-                    gives_way: if is_low || priority == ABOVE_CONNTRACK { GivesWay::Up } else { GivesWay::Down },
+                    gives_way: if is_low || priority == ABOVE_CONNTRACK {
+                        MoveDirection::Up
+                    } else {
+                        MoveDirection::Down
+                    },
                     from: if place == at.first { begin } else { [before, None] },
                 });
             }
@@ -143,8 +147,13 @@ mod with_bpf {
     }
 
     /// Returns the rows of one family, in the order in which packets pass the stages.
-    fn rows(all: &[Arrivals], had: &[NetfilterPlace], hooks: &[HookPlaces; 5], empty: PathStage) -> Vec<PathStage> {
-        let none = Arrivals::default();
+    fn rows(
+        all: &[StageArrivals],
+        had: &[NetfilterPlace],
+        hooks: &[HookPlaces; 5],
+        empty: PathStage,
+    ) -> Vec<PathStage> {
+        let none = StageArrivals::default();
         let at = |place: usize| all.get(place).unwrap_or(&none);
         let priority = |place: usize| had.get(place).map_or(0, |place| place.priority);
         let [prerouting, input, forward, output, postrouting] = *hooks;
@@ -176,7 +185,7 @@ mod with_bpf {
     }
 
     /// Returns the row of a stage that `came` packets entered and `left` packets left, with these times.
-    fn row(came: u64, times: &Arrivals, left: u64, stage: PathStage) -> PathStage {
+    fn row(came: u64, times: &StageArrivals, left: u64, stage: PathStage) -> PathStage {
         PathStage {
             packets: came,
             lost: came.saturating_sub(left),
@@ -203,7 +212,7 @@ mod with_bpf {
             assert_eq!(ip[first_of(1)].from, [Some(8), None], "input from prerouting");
             assert_eq!(ip[first_of(2)].from, [Some(8), None], "forward from prerouting");
             assert_eq!(ip[first_of(3)].from, [None, None], "output begins");
-            let [_, _, forward, output, _] = places(0);
+            let [_, _, forward, output, _] = hook_places(0);
             let both = [u32::try_from(forward.last).ok(), u32::try_from(output.last).ok()];
             assert_eq!(ip[first_of(4)].from, both);
             assert!(ip6.iter().all(|place| place.at.family == 10));
@@ -231,7 +240,7 @@ mod without_bpf {
             Err(ProfileError::WithoutBpf)
         }
 
-        pub(crate) fn moved(&self) -> Vec<String> {
+        pub(crate) fn describe_moved(&self) -> Vec<String> {
             Vec::new()
         }
 

@@ -35,7 +35,7 @@ impl<'h> StageSource<'h> {
         let (mut bytes, mut failure) = (Vec::new(), None);
         let probe = self.probe.take();
         if let Some(probe) = &probe {
-            probe.moved().into_iter().for_each(|note| stats.note(note));
+            probe.describe_moved().into_iter().for_each(|note| stats.add_note(note));
         }
         let read = self.host.bytes(TAPE_KEY, "", &mut bytes, |into| {
             let Some(probe) = probe else { return Ok(()) };
@@ -54,11 +54,11 @@ impl<'h> StageSource<'h> {
     fn read(&self, each: &mut Each<'_, PathStages>) -> Result<Accounting, SourceError> {
         let mut stats = RowStats::default();
         let block = self.block(&mut stats).map_err(ProfileError::of_stages)?;
-        stats.used("bpf");
+        stats.add_backend("bpf");
         for row in &block.rows {
-            stats.arrived(1);
+            stats.add_arrived(1);
             if row.packets == 0 && !self.all {
-                stats.filtered();
+                stats.add_filtered();
                 continue;
             }
             stats.row();
@@ -66,7 +66,7 @@ impl<'h> StageSource<'h> {
                 break;
             }
         }
-        tell(&block, &mut stats);
+        add_notes(&block, &mut stats);
         Ok(stats.close())
     }
 }
@@ -78,16 +78,16 @@ impl Source<PathStages> for StageSource<'_> {
 }
 
 /// Adds notes about the cost of the measurement, and about time that is not included.
-fn tell(block: &StageBlock, stats: &mut RowStats) {
+fn add_notes(block: &StageBlock, stats: &mut RowStats) {
     if let Some(each_ns) = block.own_ns.checked_div(block.runs) {
-        stats.note(format!(
+        stats.add_note(format!(
             "{} points were measured: the program took {each_ns} ns per packet at each of them; the stage `empty` \
              includes the call",
             block.places
         ));
     }
     if block.strangers > 0 {
-        stats.note(format!(
+        stats.add_note(format!(
             "{} times a packet reached a point without having been seen at the previous one (another CPU, another \
              buffer): it is counted, but its time is unknown",
             block.strangers

@@ -10,6 +10,6 @@ mod source;
 
 pub use backend::SamplerBackend;
 pub(crate) use block::SampleBlock;
-pub(crate) use reading::Judged;
+pub(crate) use reading::ClassifiedBlock;
 pub use sampler::Sampler;
 pub use source::{ChainSource, SampleOptions, SampleSource};

@@ -21,7 +21,7 @@ fn parse(line: &str) -> Option<CpuCounts> {
 }
 
 /// Returns the ticks since `before`. CPUs that appeared since then are left out.
-pub(crate) fn since(before: &[CpuCounts], now: &[CpuCounts]) -> Vec<CpuCounts> {
+pub(crate) fn difference(before: &[CpuCounts], now: &[CpuCounts]) -> Vec<CpuCounts> {
     let of_cpu = |now: &CpuCounts| {
         let old = before.iter().find(|old| old.cpu == now.cpu)?;
         Some(CpuCounts {
@@ -46,7 +46,7 @@ mod tests {
             assert_eq!(parse(line), None, "{line}");
         }
         let later = CpuCounts { samples: 136, softirq: 57, ..one };
-        assert_eq!(since(&[one], &[later])[0], CpuCounts { samples: 100, user: 0, softirq: 50, ..one });
+        assert_eq!(difference(&[one], &[later])[0], CpuCounts { samples: 100, user: 0, softirq: 50, ..one });
         assert!(read(&Host::live()).is_ok_and(|cpus| !cpus.is_empty()));
     }
 }

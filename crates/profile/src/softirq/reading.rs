@@ -4,16 +4,16 @@ use std::collections::HashMap;
 
 use record::rows::{CallChain, CodeContext, CodeGroup, CpuGroup};
 
-use crate::groups::{ChainKind, FunctionPart, kind_of, part_of};
+use crate::groups::{ChainKind, FunctionPart, function_part, kind_of};
 use crate::softirq::backend::SamplerBackend;
 use crate::softirq::block::{CountedChain, SampleBlock};
 
 /// 100 percent in thousandths of a percent.
-const WHOLE: u128 = 100_000;
+const WHOLE_SHARE: u128 = 100_000;
 
 /// A block with classified call chains.
 #[derive(Debug)]
-pub(crate) struct Judged<'b> {
+pub(crate) struct ClassifiedBlock<'b> {
     block: &'b SampleBlock,
     /// The classification of each chain.
     kinds: Vec<ChainKind>,
@@ -41,26 +41,26 @@ struct ChainCounts<'b> {
     cpus: HashMap<u32, u64>,
 }
 
-impl<'b> Judged<'b> {
+impl<'b> ClassifiedBlock<'b> {
     /// Classifies every chain.
-    pub(crate) fn new(block: &'b SampleBlock) -> Judged<'b> {
+    pub(crate) fn new(block: &'b SampleBlock) -> ClassifiedBlock<'b> {
         let mut parts: HashMap<u64, FunctionPart> = HashMap::new();
         let mut part = |address: u64| {
             let name = || block.names.get(&address).map_or(&[][..], |name| name);
-            *parts.entry(address).or_insert_with(|| part_of(name()))
+            *parts.entry(address).or_insert_with(|| function_part(name()))
         };
         let kinds = block.ways.iter().map(|way| kind_of(way.frames.iter().map(|at| part(*at)))).collect();
-        Judged { block, kinds }
+        ClassifiedBlock { block, kinds }
     }
 
-    fn ways(&self) -> impl Iterator<Item = (&'b CountedChain, &ChainKind)> {
+    fn chains_with_kinds(&self) -> impl Iterator<Item = (&'b CountedChain, &ChainKind)> {
         self.block.ways.iter().zip(&self.kinds)
     }
 
     /// Returns which part of a CPU's time these `samples` are.
     fn percent(&self, cpu: u32, samples: u64) -> u64 {
         let all = self.block.cpus.iter().find(|one| one.cpu == cpu).map_or(0, |one| one.samples);
-        part_of_whole(samples, all)
+        scaled_share(samples, all)
     }
 
     /// Passes groups to `each`, those with the most time first, until it returns false. With `per_cpu`, there are
@@ -78,7 +78,7 @@ impl<'b> Judged<'b> {
                 add(counts.functions.entry(function).or_default(), samples);
             }
         };
-        for (way, kind) in self.ways() {
+        for (way, kind) in self.chains_with_kinds() {
             let function = kind.decided_by.and_then(|at| way.frames.get(at)).copied();
             add(kind.group, way.cpu, way.count, kind.context == CodeContext::Softirq, function);
         }
@@ -118,7 +118,7 @@ impl<'b> Judged<'b> {
             softirq_percent: is_kernel.then(|| sum(|(_, in_softirq)| *in_softirq)),
             busiest: percents(|(all, _)| *all).max_by_key(|(cpu, percent)| (*percent, Reverse(*cpu))),
             function: most.map_or(&[], |(name, _)| name),
-            function_percent: most.map(|(_, samples)| part_of_whole(samples, counts.samples)),
+            function_percent: most.map(|(_, samples)| scaled_share(samples, counts.samples)),
             window_ns: self.block.round_ns,
         }
     }
@@ -131,7 +131,7 @@ impl<'b> Judged<'b> {
     /// functions are merged.
     pub(crate) fn chains(&self, mut each: impl FnMut(&CallChain<'_>) -> bool) {
         let mut chains: HashMap<Vec<u8>, ChainCounts<'_>> = HashMap::new();
-        for (way, kind) in self.ways() {
+        for (way, kind) in self.chains_with_kinds() {
             let new = || ChainCounts { kind: *kind, way, samples: 0, percent: 0, cpus: HashMap::new() };
             let counts = chains.entry(self.stack(way)).or_insert_with(new);
             let add = |to: &mut u64, number: u64| *to = to.saturating_add(number);
@@ -178,8 +178,8 @@ impl<'b> Judged<'b> {
     }
 }
 
-fn part_of_whole(part: u64, whole: u64) -> u64 {
-    let thousandths = (u128::from(part) * WHOLE).checked_div(whole.into()).unwrap_or(0);
+fn scaled_share(part: u64, whole: u64) -> u64 {
+    let thousandths = (u128::from(part) * WHOLE_SHARE).checked_div(whole.into()).unwrap_or(0);
     u64::try_from(thousandths).unwrap_or(u64::MAX)
 }
 
@@ -220,7 +220,7 @@ mod tests {
     #[test]
     fn groups_of_all_cpus_and_of_each() {
         let (block, mut rows) = (block(), Vec::new());
-        let judged = Judged::new(&block);
+        let judged = ClassifiedBlock::new(&block);
         judged.groups(false, |row| {
             rows.push((row.group.name(), row.samples, row.percent, row.softirq_percent, row.busiest));
             if row.group == CodeGroup::Conntrack {
@@ -252,7 +252,7 @@ mod tests {
         let mut block = block();
         block.ways.push(CountedChain { cpu: 0, count: 900, frames: vec![1, 2, 3] });
         let mut rows = Vec::new();
-        Judged::new(&block).chains(|row| {
+        ClassifiedBlock::new(&block).chains(|row| {
             let stack = String::from_utf8_lossy(row.stack).into_owned();
             rows.push((row.samples, row.group.name(), row.context.name(), row.cpu, stack));
             rows.len() < 2

@@ -43,7 +43,7 @@ impl Sampler {
                 }
                 Err(error) => {
                     fallen.push(format!("not via {}: {error}", backend.name()));
-                    lacking = Some(error.missing());
+                    lacking = Some(error.missing_requirement());
                     last = error;
                 }
             }
@@ -84,7 +84,7 @@ impl Sampler {
                 (SamplerBackend::Perf, cpus, ways)
             }
             Samples::Proc(before) => {
-                (SamplerBackend::Proc, proc_stat::since(&before, &proc_stat::read(host)?), Vec::new())
+                (SamplerBackend::Proc, proc_stat::difference(&before, &proc_stat::read(host)?), Vec::new())
             }
         };
         if is_broken {
@@ -108,13 +108,13 @@ fn start(host: &Host, hz: u32, backend: SamplerBackend) -> Result<Samples, Profi
         }
         #[cfg(not(feature = "bpf"))]
         SamplerBackend::Bpf => Err(ProfileError::WithoutBpf),
-        SamplerBackend::Perf => Ok(Samples::Ring(RingSampler::start(host, hz).map_err(explained)?)),
+        SamplerBackend::Perf => Ok(Samples::Ring(RingSampler::start(host, hz).map_err(explain_error)?)),
         SamplerBackend::Proc => Ok(Samples::Proc(proc_stat::read(host)?)),
     }
 }
 
 /// Adds the missing requirement where the kernel only returns an error number.
-fn explained(error: SysError) -> SysError {
+fn explain_error(error: SysError) -> SysError {
     match error {
         SysError { errno, call, object } if errno.is_denied() => {
             SysError { errno, call, object: format!("{object} (needs CAP_PERFMON)").into() }
@@ -130,7 +130,7 @@ fn of_program(program: &bpf::CpuSamples) -> Result<(Vec<CpuCounts>, Vec<CountedC
         CpuCounts { cpu, samples, user, lost, unknown, softirq: 0 }
     });
     let way = |bpf::SampledChain { frames, cpu, count }| CountedChain { cpu, count, frames };
-    Ok((cpus.collect(), program.ways()?.into_iter().map(way).collect()))
+    Ok((cpus.collect(), program.read_chains()?.into_iter().map(way).collect()))
 }
 
 /// Returns the names of all functions in these chains, and whether the kernel hides them.

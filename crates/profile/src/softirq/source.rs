@@ -8,7 +8,7 @@ use sys::{Host, SysError};
 use crate::error::ProfileError;
 use crate::softirq::backend::SamplerBackend;
 use crate::softirq::block::{CpuCounts, SampleBlock};
-use crate::softirq::reading::Judged;
+use crate::softirq::reading::ClassifiedBlock;
 use crate::softirq::sampler::Sampler;
 
 /// The key of a round on the tape.
@@ -52,7 +52,7 @@ impl<'h> SampleSource<'h> {
         let mut sampler = self.sampler.take();
         if let Some(sampler) = &mut sampler {
             let fallen = std::mem::take(&mut sampler.fallen);
-            fallen.into_iter().for_each(|why| stats.note(why));
+            fallen.into_iter().for_each(|why| stats.add_note(why));
         }
         let read = self.host.bytes(TAPE_KEY, "", &mut bytes, |into| {
             let Some(sampler) = sampler else { return Ok(()) };
@@ -76,32 +76,32 @@ impl<'h> SampleSource<'h> {
     fn read_groups(&self, each: &mut Each<'_, CpuGroups>) -> Result<Accounting, SourceError> {
         let mut stats = RowStats::default();
         let block = self.block(&mut stats).map_err(ProfileError::of_samples)?;
-        Judged::new(&block).groups(self.options.per_cpu, |row| {
-            stats.arrived(1);
+        ClassifiedBlock::new(&block).groups(self.options.per_cpu, |row| {
+            stats.add_arrived(1);
             if self.leaves_out(row.group, &block) {
-                stats.filtered();
+                stats.add_filtered();
                 return true;
             }
             stats.row();
             each(row) == Next::More
         });
-        tell(&block, &mut stats);
+        add_notes(&block, &mut stats);
         Ok(stats.close())
     }
 
     fn read_chains(&self, each: &mut Each<'_, CallChains>) -> Result<Accounting, SourceError> {
         let mut stats = RowStats::default();
         let block = self.block(&mut stats).map_err(ProfileError::of_samples)?;
-        Judged::new(&block).chains(|row| {
-            stats.arrived(1);
+        ClassifiedBlock::new(&block).chains(|row| {
+            stats.add_arrived(1);
             if self.leaves_out(row.group, &block) {
-                stats.filtered();
+                stats.add_filtered();
                 return true;
             }
             stats.row();
             each(row) == Next::More
         });
-        tell(&block, &mut stats);
+        add_notes(&block, &mut stats);
         Ok(stats.close())
     }
 }
@@ -126,8 +126,8 @@ impl Source<CallChains> for ChainSource<'_> {
 }
 
 /// Adds notes about incomplete samples.
-fn tell(block: &SampleBlock, stats: &mut RowStats) {
-    stats.used(block.backend.name());
+fn add_notes(block: &SampleBlock, stats: &mut RowStats) {
+    stats.add_backend(block.backend.name());
     if block.backend == SamplerBackend::Proc {
         stats.incomplete(
             0,

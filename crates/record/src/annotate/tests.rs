@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
 use crate::rows::{Socket, Sockets};
-use crate::{Reused, RowBytes};
+use crate::{CachedRow, RowBytes};
 
 fn socket(inode: u32) -> Socket<'static> {
     Socket { inode, ..Socket::EMPTY }
@@ -108,7 +108,7 @@ impl RowCache for NoRows {
         true
     }
 
-    fn reuse(&self, _: RowBytes<'_>) -> Option<Reused> {
+    fn reuse(&self, _: RowBytes<'_>) -> Option<CachedRow> {
         None
     }
 

@@ -5,7 +5,7 @@ use super::packet::{PacketHeaders, TcpHeader, Transport};
 use super::packet_entry::{CtDirection, PacketEntry, PacketState, cells};
 use super::packet_socket::{HolderWords, PacketSocket};
 use crate::table::table;
-use crate::{FarTime, Key, Link, LinkOf, LookupId, Show, State, Value};
+use crate::{FarTime, Key, Link, LookupId, RowLink, Show, State, Value};
 use std::num::NonZeroU32;
 
 /// A packet from an interface or from a capture file.
@@ -14,7 +14,7 @@ pub struct CapturedPacket<'b> {
     /// When it was received or sent, in ns since 1970; see `odd_time`.
     pub time_ns: u64,
     /// Set if `time_ns` is only the nearest to its time, or if it has no time. Packets of files only.
-    pub odd_time: Option<OddTime>,
+    pub odd_time: Option<UnusualTime>,
     /// Inode of the network namespace; 0 for a packet from a file.
     pub netns_id: u64,
     /// Index of the interface in its namespace or in its file.
@@ -24,7 +24,7 @@ pub struct CapturedPacket<'b> {
     /// The type of the frame's first header.
     pub link_type: LinkType,
     /// The packet type that the kernel assigned; `None` if a file does not record it.
-    pub packet_type: Option<PacketAim>,
+    pub packet_type: Option<PktType>,
     /// True if this host sent the packet and the device will fill in its checksum later.
     pub checksum_not_ready: bool,
     /// The clock that produced the time stamp; `None` for a packet from a file.
@@ -60,7 +60,7 @@ pub struct CapturedFrame<'b> {
     /// When it was received or sent, in ns since 1970; see `odd_time`.
     pub time_ns: u64,
     /// Set if `time_ns` is only the nearest to its time, or if it has no time. Packets of files only.
-    pub odd_time: Option<OddTime>,
+    pub odd_time: Option<UnusualTime>,
     /// Inode of the network namespace; 0 for a packet from a file.
     pub netns_id: u64,
     /// Index of the interface in its namespace or in its file.
@@ -72,7 +72,7 @@ pub struct CapturedFrame<'b> {
     /// The type of the frame's first header.
     pub link_type: LinkType,
     /// The packet type that the kernel assigned; `None` if a file does not record it.
-    pub packet_type: Option<PacketAim>,
+    pub packet_type: Option<PktType>,
     /// Name of the interface; empty if unknown.
     pub iface: &'b [u8],
     /// The captured bytes, starting with the link-layer header.
@@ -81,26 +81,26 @@ pub struct CapturedFrame<'b> {
 
 /// The time of a packet that 64 bits of nanoseconds since 1970 cannot represent.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum OddTime {
+pub enum UnusualTime {
     /// The file has no time for the packet; `time_ns` is 0.
     Missing,
     /// A time before 1970 or after 2554; `time_ns` is the nearest to it.
     Far(FarTime),
 }
 
-impl OddTime {
+impl UnusualTime {
     /// The far time; `None` for a packet without a time.
-    pub fn far(self) -> Option<FarTime> {
+    pub fn to_far_time(self) -> Option<FarTime> {
         match self {
-            OddTime::Missing => None,
-            OddTime::Far(time) => Some(time),
+            UnusualTime::Missing => None,
+            UnusualTime::Far(time) => Some(time),
         }
     }
 }
 
 /// Captured packets that differ only in their bytes, lengths and time stamps.
 #[derive(Clone, Copy, Debug)]
-pub struct CapturedFrames<'b> {
+pub struct SimilarFrames<'b> {
     /// The first packet.
     pub first: CapturedFrame<'b>,
     /// The memory that contains all of them.
@@ -125,12 +125,12 @@ pub struct FramePlace {
 impl CapturedFrame<'_> {
     /// Its place if the memory is the frame itself.
     #[inline]
-    pub fn place(&self) -> FramePlace {
+    pub fn frame_place(&self) -> FramePlace {
         FramePlace { at: 0, captured: self.frame.len(), len: self.len, time_ns: self.time_ns }
     }
 }
 
-impl<'b> CapturedFrames<'b> {
+impl<'b> SimilarFrames<'b> {
     /// The captured bytes of one of them; empty if they are beyond the end of the memory.
     #[inline]
     pub fn bytes(&self, place: &FramePlace) -> &'b [u8] {
@@ -157,14 +157,14 @@ impl<'b> CapturedPacket<'b> {
     fn time(&self) -> Value<'static> {
         match self.odd_time {
             None => Value::Time(self.time_ns),
-            Some(OddTime::Missing) => Value::Null,
-            Some(OddTime::Far(time)) => Value::FarTime(time),
+            Some(UnusualTime::Missing) => Value::Null,
+            Some(UnusualTime::Far(time)) => Value::FarTime(time),
         }
     }
 
     /// The packet without its decoded headers.
     #[inline]
-    pub fn captured(&self) -> CapturedFrame<'b> {
+    pub fn to_frame(&self) -> CapturedFrame<'b> {
         CapturedFrame {
             time_ns: self.time_ns,
             odd_time: self.odd_time,
@@ -240,7 +240,7 @@ impl LinkType {
 
 /// The packet type that the kernel assigned: `PACKET_…` (include/uapi/linux/if_packet.h).
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PacketAim {
+pub enum PktType {
     /// Addressed to this host.
     Host,
     /// Addressed to every host on the link.
@@ -253,9 +253,9 @@ pub enum PacketAim {
     Outgoing,
 }
 
-impl PacketAim {
+impl PktType {
     /// Converts the kernel's number.
-    pub fn of(number: u8) -> Option<PacketAim> {
+    pub fn from_number(number: u8) -> Option<PktType> {
         [Self::Host, Self::Broadcast, Self::Multicast, Self::OtherHost, Self::Outgoing]
             .get(usize::from(number))
             .copied()
@@ -263,7 +263,7 @@ impl PacketAim {
 
     /// True if this host sent it.
     pub fn is_outgoing(self) -> bool {
-        self == PacketAim::Outgoing
+        self == PktType::Outgoing
     }
 
     fn word(self) -> &'static str {
@@ -418,7 +418,7 @@ fn dst<'r>(row: &CapturedPacket<'_>) -> Value<'r> {
 }
 
 const LINK: Link<CapturedPackets> = Link {
-    of: |row| if row.iface.is_empty() { LinkOf::Unknown } else { LinkOf::Name(row.iface) },
+    of: |row| if row.iface.is_empty() { RowLink::Unknown } else { RowLink::Name(row.iface) },
     names: &["iface"],
     numbers: &["ifindex"],
     in_rows: false,
@@ -428,7 +428,7 @@ fn mac<'r>(row: &'r CapturedPacket<'_>, at: usize) -> Value<'r> {
     if row.link.addresses.is_some() { Value::Bytes(&row.macs[at]) } else { Value::Null }
 }
 
-fn direction<'r>(aim: PacketAim) -> Value<'r> {
+fn direction<'r>(aim: PktType) -> Value<'r> {
     Value::Name(DIRECTIONS[usize::from(aim.is_outgoing())])
 }
 
@@ -453,7 +453,7 @@ fn dst_words<'r>(row: &'r CapturedPacket<'_>, part: fn(&'r HolderWords) -> &'r [
 }
 
 fn entry<'r>(row: &CapturedPacket<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
-    cells::of(row.entry, cell)
+    cells::entry_value(row.entry, cell)
 }
 
 table! {
@@ -678,7 +678,7 @@ mod tests {
     use std::rc::Rc;
 
     fn cell<'r>(row: &'r CapturedPacket<'_>, name: &str) -> Value<'r> {
-        CapturedPackets::FIELDS[field_index::<CapturedPackets>(name).unwrap()].cell(row, &Lookups::none())
+        CapturedPackets::FIELDS[field_index::<CapturedPackets>(name).unwrap()].cell(row, &Lookups::empty())
     }
 
     #[test]
@@ -702,12 +702,12 @@ mod tests {
         assert_eq!(cell(&row, "sport"), Value::Null);
         assert_eq!((cell(&row, "len"), cell(&row, "caplen")), (Value::U64(42), Value::U64(0)));
         assert_eq!((cell(&row, "direction"), cell(&row, "vlan")), (Value::Null, Value::Null));
-        let sent = CapturedPacket { packet_type: PacketAim::of(4), ..row };
+        let sent = CapturedPacket { packet_type: PktType::from_number(4), ..row };
         assert_eq!(
             (cell(&sent, "direction"), cell(&sent, "packet_type")),
             (Value::Name("out"), Value::Name("outgoing"))
         );
-        assert!(PacketAim::of(5).is_none());
+        assert!(PktType::from_number(5).is_none());
     }
 
     #[test]

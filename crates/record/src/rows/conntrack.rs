@@ -1,6 +1,6 @@
 //! Conntrack entries as rows.
 
-use crate::hash::{mix, mix_addr};
+use crate::hash::{mix_addr, mix_into};
 use crate::named_enum::named_enum;
 use crate::{Addr, Owner};
 
@@ -45,7 +45,7 @@ impl CtStatus {
     ];
 
     /// True if every bit of `bits` is set.
-    pub fn has(self, bits: u32) -> bool {
+    pub fn contains(self, bits: u32) -> bool {
         self.0 & bits == bits
     }
 }
@@ -66,8 +66,8 @@ named_enum! {
 
 impl NatKind {
     /// Derives the kind from the status. (Tuples prove nothing: source and destination of an ICMP entry are swapped.)
-    pub fn of(status: CtStatus) -> NatKind {
-        match (status.has(CtStatus::SRC_NAT), status.has(CtStatus::DST_NAT)) {
+    pub fn from_status(status: CtStatus) -> NatKind {
+        match (status.contains(CtStatus::SRC_NAT), status.contains(CtStatus::DST_NAT)) {
             (false, false) => NatKind::None,
             (true, false) => NatKind::Snat,
             (false, true) => NatKind::Dnat,
@@ -238,7 +238,7 @@ impl CtTuple {
 
     /// The tuple of replies if nothing is rewritten; `None` for an ICMP type without a reply (`invmap` in
     /// net/netfilter/nf_conntrack_proto_icmp.c and …_icmpv6.c). The zone stays the same.
-    pub fn inverse(&self) -> Option<CtTuple> {
+    pub fn reply_tuple(&self) -> Option<CtTuple> {
         let (mut src_part, mut dst_part) = (self.dst_part, self.src_part);
         if let Some(part) = self.icmp() {
             let answer = match (self.proto, part.kind) {
@@ -488,7 +488,7 @@ impl Conntrack<'_> {
     /// sets its bits, namely that the reply tuple is not the plain inverse. `None` without a reply tuple.
     pub fn nat(&self) -> Option<NatKind> {
         match self.status {
-            Some(status) => Some(NatKind::of(status)),
+            Some(status) => Some(NatKind::from_status(status)),
             None => self.has_reply().then(|| NatKind::by_tuples(&self.orig, &self.reply)),
         }
     }
@@ -498,7 +498,7 @@ impl Conntrack<'_> {
     pub fn lifetime_key(&self) -> u64 {
         let CtTuple { src, dst, src_part, dst_part, proto, .. } = self.orig;
         let ports = u64::from(src_part) << 32 | u64::from(dst_part) << 8 | u64::from(proto);
-        let hash = mix(mix_addr(mix_addr(self.netns_id, &src), &dst), ports);
+        let hash = mix_into(mix_addr(mix_addr(self.netns_id, &src), &dst), ports);
         u64::from(self.id.unwrap_or(0)) << 32 | hash >> 32
     }
 
@@ -509,7 +509,7 @@ impl Conntrack<'_> {
 
     /// Address and port of the host that replies. Uses the status if known, because the tuples of ICMP always differ.
     pub fn backend(&self) -> Option<(Addr, Option<u16>)> {
-        let rewritten = self.status.is_none_or(|status| status.has(CtStatus::DST_NAT));
+        let rewritten = self.status.is_none_or(|status| status.contains(CtStatus::DST_NAT));
         let is_reply = rewritten && self.has_reply();
         match (is_reply, self.status) {
             (true, _) => Some((self.reply.src, self.reply.sport())),
@@ -519,13 +519,13 @@ impl Conntrack<'_> {
     }
 
     /// The client's address and port as the other end sees them, if the source is rewritten.
-    pub fn mapped(&self) -> Option<(Addr, Option<u16>)> {
+    pub fn mapped_source(&self) -> Option<(Addr, Option<u16>)> {
         let is_source_rewritten = matches!(self.nat(), Some(NatKind::Snat | NatKind::Both)) && self.has_reply();
         is_source_rewritten.then(|| (self.reply.dst, self.reply.dport()))
     }
 
     /// The zone, even if it applies to only one direction; `None` is the default zone.
-    pub fn told_zone(&self) -> Option<u16> {
+    pub fn any_zone(&self) -> Option<u16> {
         self.zone.or(self.orig.zone).or(self.reply.zone)
     }
 }
@@ -586,7 +586,8 @@ mod tests {
 
     #[test]
     fn the_kind_is_of_the_bits() {
-        let words = [0, 1 << 4, 1 << 5, 3 << 4].map(|bits| NatKind::of(CtStatus(bits | 0x18e & !(3 << 4))).name());
+        let words =
+            [0, 1 << 4, 1 << 5, 3 << 4].map(|bits| NatKind::from_status(CtStatus(bits | 0x18e & !(3 << 4))).name());
         assert_eq!(words, ["none", "snat", "dnat", "both"]);
     }
 

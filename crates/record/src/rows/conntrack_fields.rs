@@ -39,7 +39,7 @@ fn backend<'r>(row: &Conntrack<'_>) -> Value<'r> {
 }
 
 fn mapped<'r>(row: &Conntrack<'_>) -> Value<'r> {
-    row.mapped().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port))
+    row.mapped_source().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port))
 }
 
 fn counter<'r>(of: Option<CtCounters>, part: impl FnOnce(CtCounters) -> u64) -> Value<'r> {
@@ -147,7 +147,7 @@ const FIELDS: &[F] = fields! { F:
     /// Mark.
     mark: Hex = own(|row| Value::number(row.mark)), kernel "CTA_MARK", show Show::Wide, zero_is_null true;
     /// Conntrack zone of either direction; null for the default zone, 0.
-    zone: Id = own(|row| Value::number(row.told_zone())),
+    zone: Id = own(|row| Value::number(row.any_zone())),
         kernel "CTA_ZONE", needs need::ZONE, show Show::Wide, zero_is_null true;
     /// Labels, by their names in connlabel.conf, or by number.
     label: Words(&[]) = own(|row| row.label_words.map_or(Value::Null, Value::Words)),
@@ -196,7 +196,7 @@ mod tests {
 
     fn cell(row: &Conntrack<'_>, name: &str) -> String {
         let field = &Nat::FIELDS[field_index::<Nat>(name).unwrap()];
-        format!("{:?}", field.cell(row, &Lookups::none()))
+        format!("{:?}", field.cell(row, &Lookups::empty()))
     }
 
     fn tuple(proto: u8, src: (u8, u16), dst: (u8, u16)) -> CtTuple {
@@ -205,7 +205,7 @@ mod tests {
     }
 
     fn view(row: &Conntrack<'_>) -> [String; 5] {
-        let text = |name| match Nat::FIELDS[field_index::<Nat>(name).unwrap()].cell(row, &Lookups::none()) {
+        let text = |name| match Nat::FIELDS[field_index::<Nat>(name).unwrap()].cell(row, &Lookups::empty()) {
             Value::Endpoint(addr, Some(port)) => format!("{addr}:{port}"),
             Value::Endpoint(addr, None) => addr.to_string(),
             Value::Name(word) => word.to_owned(),

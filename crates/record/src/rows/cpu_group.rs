@@ -59,7 +59,7 @@ impl CodeGroup {
     }
 
     /// The meaning of the group, as a sentence.
-    pub fn about(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             CodeGroup::Conntrack => "connection tracking: looks up, creates and ages entries, reassembles fragments",
             CodeGroup::Nat => "address translation: rewrites addresses and ports",
@@ -145,7 +145,7 @@ table! {
     function_percent: Thousandths = own(|row| row.function_percent.map_or(Value::Null, Value::Thousandths)),
         show Show::Default;
     /// Description of the group.
-    about: Text = own(|row| Value::nonempty(row.group.about().as_bytes())), show Show::Wide;
+    about: Text = own(|row| Value::nonempty(row.group.description().as_bytes())), show Show::Wide;
     /// Time during which samples were taken.
     window_us: DurationUs = own(|row| Value::U64(row.window_ns / 1000)), show Show::Wide;
 }

@@ -124,25 +124,25 @@ pub struct Identity {
 /// A table whose rows can be recognized in the next round.
 pub trait DiffTable: Table {
     /// The data saved from a row, to show it after it has disappeared.
-    type Kept;
+    type Saved;
 
     /// The identity of a row. `secret` prevents remote peers from choosing addresses that collide.
     fn identity(row: &Self::Row<'_>, secret: u64) -> Identity;
 
     /// False if the row has the same identity as the saved row but is a different one.
-    fn is_same(kept: &Self::Kept, row: &Self::Row<'_>) -> bool;
+    fn is_same(kept: &Self::Saved, row: &Self::Row<'_>) -> bool;
 
     /// Its counters, if the backend has them.
     fn counters(row: &Self::Row<'_>) -> Option<Counters>;
 
     /// Saves the data of a row.
-    fn keep(row: &Self::Row<'_>) -> Self::Kept;
+    fn save(row: &Self::Row<'_>) -> Self::Saved;
 
     /// The row with the result of its comparison.
     fn with_diff<'w>(row: &'w Self::Row<'_>, diff: &'w RowDiff) -> Self::Row<'w>;
 
     /// The row for something that has disappeared.
-    fn gone<'w>(identity: Identity, kept: &'w Self::Kept, diff: &'w RowDiff) -> Self::Row<'w>;
+    fn vanished_row<'w>(identity: Identity, kept: &'w Self::Saved, diff: &'w RowDiff) -> Self::Row<'w>;
 }
 
 #[cfg(test)]

@@ -68,11 +68,11 @@ pub struct TipcPart {
 }
 
 impl TipcPart {
-    /// Words of [`TipcPart::congested`].
+    /// Words of [`TipcPart::congested_part`].
     pub const CONGESTED: &'static [&'static str] = &["none", "link", "connection"];
 
     /// The congested part that it waits for.
-    pub fn congested(&self) -> &'static str {
+    pub fn congested_part(&self) -> &'static str {
         match (self.link_congested, self.connection_congested) {
             (true, _) => "link",
             (_, true) => "connection",

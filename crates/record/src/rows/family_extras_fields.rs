@@ -35,7 +35,7 @@ fn flag<'r>(bits: Option<u32>, bit: u32) -> Value<'r> {
 }
 
 /// The key of a measured delay; only packet sockets have delays.
-fn delay(row: &Socket<'_>, figure: u32) -> Key {
+fn delay_key(row: &Socket<'_>, figure: u32) -> Key {
     packet(row).filter(|_| row.cookie != 0).map_or(Key::None, |_| Key::Pair(row.cookie, figure))
 }
 
@@ -67,7 +67,7 @@ const STORAGE: u16 = 1;
 const STORAGE_MAP_ID: u16 = 2;
 
 fn storages(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
-    nested::each(bytes).filter(|(kind, _)| *kind == STORAGE).map(|(_, payload)| payload)
+    nested::attributes(bytes).filter(|(kind, _)| *kind == STORAGE).map(|(_, payload)| payload)
 }
 
 macro_rules! ring_fields {
@@ -144,14 +144,14 @@ pub(super) const RARE: &[F] = fields! { F:
     }), kernel "pdi_version", needs need::PACKET;
     /// Wake-ups of a packet socket's reader during the measurement: two seconds, or `--for` of `netwren capture
     /// latency`.
-    wakeups: Count = joined(LookupId::PacketDelays, |row| delay(row, 0)), kernel "sk_data_ready",
+    wakeups: Count = joined(LookupId::PacketDelays, |row| delay_key(row, 0)), kernel "sk_data_ready",
         needs need::COOKIE;
     /// Median delay of a packet socket during the measurement: from the timestamp of the oldest waiting packet to the
     /// wake-up of the socket's reader (accurate to 25 %).
-    delay_us: DurationUs = joined(LookupId::PacketDelays, |row| delay(row, 1)), kernel "sk_data_ready",
+    delay_us: DurationUs = joined(LookupId::PacketDelays, |row| delay_key(row, 1)), kernel "sk_data_ready",
         needs need::COOKIE;
     /// Longest such delay.
-    delay_max_us: DurationUs = joined(LookupId::PacketDelays, |row| delay(row, 2)), kernel "sk_data_ready",
+    delay_max_us: DurationUs = joined(LookupId::PacketDelays, |row| delay_key(row, 2)), kernel "sk_data_ready",
         needs need::COOKIE;
     /// Flags of a packet socket: 1 running, 2 auxdata, 4 origdev, 8 vnethdr, 0x10 loss.
     packet_flags: Hex = own(|row| Value::number(packet(row).and_then(|p| p.flags))),

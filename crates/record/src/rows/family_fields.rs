@@ -176,7 +176,7 @@ pub(super) const FAMILIES: &[F] = fields! { F:
         kernel "TIPC_NLA_SOCK_HAS_PUBL";
     /// Congestion that a TIPC socket is waiting for: none, link or connection.
     tipc_congested: Name(TipcPart::CONGESTED) = own(|row| {
-        tipc(row).map_or(Value::Null, |part| Value::Name(part.congested()))
+        tipc(row).map_or(Value::Null, |part| Value::Name(part.congested_part()))
     }), kernel "TIPC_NLA_SOCK_STAT";
     /// Messages dropped at a TIPC socket.
     tipc_drops: Count = own(|row| Value::number(tipc(row).and_then(|part| part.drops))),

@@ -3,7 +3,7 @@
 use super::{Change, RowDiff};
 use crate::named_enum::named_enum;
 use crate::table::fields;
-use crate::{Addr, Field, Key, Link, LinkOf, LookupId, Owner, Proto, Scope, Show, State, Table, Value};
+use crate::{Addr, Field, Key, Link, LookupId, Owner, Proto, RowLink, Scope, Show, State, Table, Value};
 
 /// The table of flows.
 #[derive(Clone, Copy, Debug)]
@@ -119,7 +119,7 @@ fn direction<'r>(row: &'r Flow<'_>) -> Value<'r> {
 
 /// Connections with a link-local address are bound to the interface of the link.
 const LINK: Link<Flows> = Link {
-    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    of: |row| RowLink::index(row.netns_id, row.ifindex),
     names: &["iface"],
     numbers: &["ifindex"],
     in_rows: true,

@@ -2,7 +2,7 @@
 
 use super::Direction;
 use crate::table::fields;
-use crate::{Addr, Field, Key, Link, LinkOf, LookupId, Proto, Scope, Show, Table, Value};
+use crate::{Addr, Field, Key, Link, LookupId, Proto, RowLink, Scope, Show, Table, Value};
 
 /// The table of changes of flows (`flows --follow`).
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +68,7 @@ fn addr(addr: Option<Addr>) -> Value<'static> {
 
 /// Connections with a link-local address are bound to the interface of the link.
 const LINK: Link<FlowEvents> = Link {
-    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    of: |row| RowLink::index(row.netns_id, row.ifindex),
     names: &["iface"],
     numbers: &["ifindex"],
     in_rows: true,

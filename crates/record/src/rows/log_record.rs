@@ -7,7 +7,7 @@ use super::packet::{PacketHeaders, TcpHeader, Transport};
 use super::packet_entry::{CtAttrs, CtDirection, EntrySource, PacketEntry, PacketState, cells};
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
-use crate::{Addr, Key, Link, LinkOf, LookupId, Owner, Show, Value};
+use crate::{Addr, Key, Link, LookupId, Owner, RowLink, Show, Value};
 
 /// A packet that a rule logged.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -130,7 +130,7 @@ impl<'b> LogRecord<'b> {
 
     /// Returns the EtherType and the bytes that follow the VLAN tags at the start of the payload. (The kernel leaves
     /// all tags except the outermost one in the packet.)
-    pub fn behind_tags(&self) -> (u16, &'b [u8]) {
+    pub fn payload_after_tags(&self) -> (u16, &'b [u8]) {
         let (mut ether_type, mut rest) = (self.ether_type, self.payload);
         for _ in 0..TAGS_MAX {
             let tag = rest.split_first_chunk::<4>().filter(|_| TAGS.contains(&ether_type));
@@ -143,7 +143,7 @@ impl<'b> LogRecord<'b> {
     /// Parses the packet as ARP; `None` if it is not ARP.
     #[cold]
     pub fn arp(&self) -> Option<ArpHeader> {
-        let (ether_type, packet) = self.behind_tags();
+        let (ether_type, packet) = self.payload_after_tags();
         if ether_type == ETH_P_ARP { ArpHeader::read(packet) } else { None }
     }
 
@@ -203,7 +203,7 @@ fn owner<'r>(row: &LogRecord<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r>
 }
 
 fn entry<'r>(row: &LogRecord<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
-    cells::of(row.entry, cell)
+    cells::entry_value(row.entry, cell)
 }
 
 fn by_pid(row: &LogRecord<'_>) -> Key {
@@ -215,7 +215,7 @@ fn by_pid(row: &LogRecord<'_>) -> Key {
 
 /// The interface that the packet came in by, or would leave by.
 const LINK: Link<LogRecords> = Link {
-    of: |row| LinkOf::index(row.netns_id, row.in_ifindex.or(row.out_ifindex).unwrap_or(0)),
+    of: |row| RowLink::index(row.netns_id, row.in_ifindex.or(row.out_ifindex).unwrap_or(0)),
     names: &["iif", "oif"],
     numbers: &["iifindex", "oifindex"],
     in_rows: false,
@@ -353,7 +353,7 @@ table! {
     ct_mark: Hex = own(|row| entry(row, |ct| Value::number(ct.mark))),
         kernel "CTA_MARK", needs log_need::ENTRY, zero_is_null true;
     /// Zone of that entry; null for the default zone, 0, the only one in which netwren looks up entries.
-    ct_zone: Id = own(|row| entry(row, |ct| Value::number(ct.told_zone()))),
+    ct_zone: Id = own(|row| entry(row, |ct| Value::number(ct.any_zone()))),
         kernel "CTA_ZONE", needs log_need::ENTRY, zero_is_null true;
     /// ID of that entry, as in `nat`.
     ct_id: Id = own(|row| entry(row, |ct| Value::number(ct.id))), kernel "CTA_ID", needs log_need::ENTRY;
@@ -409,7 +409,7 @@ mod tests {
     use crate::{Addr, Lookups, Table, field_index};
 
     fn cell<'r>(row: &'r LogRecord<'_>, name: &str) -> Value<'r> {
-        LogRecords::FIELDS[field_index::<LogRecords>(name).unwrap()].cell(row, &Lookups::none())
+        LogRecords::FIELDS[field_index::<LogRecords>(name).unwrap()].cell(row, &Lookups::empty())
     }
 
     #[test]

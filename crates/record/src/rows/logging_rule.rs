@@ -25,17 +25,17 @@ pub struct LoggingRule<'b> {
 
 impl<'b> LoggingRule<'b> {
     /// The common properties of both rules.
-    pub fn common(&self, other: &LoggingRule<'b>) -> LoggingRule<'b> {
-        fn same<V: PartialEq>(one: Option<V>, other: Option<V>) -> Option<V> {
+    pub fn common_with(&self, other: &LoggingRule<'b>) -> LoggingRule<'b> {
+        fn common_value<V: PartialEq>(one: Option<V>, other: Option<V>) -> Option<V> {
             if one == other { one } else { None }
         }
         LoggingRule {
-            table: same(self.table, other.table),
-            chain: same(self.chain, other.chain).filter(|_| self.table == other.table),
-            handle: same(self.handle, other.handle).filter(|_| self.table == other.table),
-            verdict: same(self.verdict, other.verdict),
-            comment: same(self.comment, other.comment),
-            text: same(self.text, other.text),
+            table: common_value(self.table, other.table),
+            chain: common_value(self.chain, other.chain).filter(|_| self.table == other.table),
+            handle: common_value(self.handle, other.handle).filter(|_| self.table == other.table),
+            verdict: common_value(self.verdict, other.verdict),
+            comment: common_value(self.comment, other.comment),
+            text: common_value(self.text, other.text),
         }
     }
 }
@@ -50,7 +50,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_differs_is_not_told() {
+    fn differing_properties_are_left_out() {
         let one = LoggingRule {
             table: Some("inet t"),
             chain: Some("c"),
@@ -59,12 +59,12 @@ mod tests {
             comment: Some("no ssh"),
             text: Some("log group 1"),
         };
-        assert_eq!(one.common(&one), one);
+        assert_eq!(one.common_with(&one), one);
         let recreated = LoggingRule { handle: Some(9), ..one };
-        assert_eq!(one.common(&recreated), LoggingRule { handle: None, ..one });
+        assert_eq!(one.common_with(&recreated), LoggingRule { handle: None, ..one });
         let elsewhere = LoggingRule { table: Some("ip t"), ..one };
         let common = LoggingRule { handle: None, chain: None, table: None, ..one };
-        assert_eq!(one.common(&elsewhere), common, "a chain and a number belong to a table");
-        assert_eq!(one.common(&LoggingRule::default()), LoggingRule::default());
+        assert_eq!(one.common_with(&elsewhere), common, "a chain and a number belong to a table");
+        assert_eq!(one.common_with(&LoggingRule::default()), LoggingRule::default());
     }
 }

@@ -48,8 +48,8 @@ mod tcp_info_fields;
 pub use baseline_change::{BaselineChange, BaselineChanges, BaselineVerb, ChangedThing};
 pub use capture_file::{CaptureFile, CaptureFileIface, CaptureFiles};
 pub use captured_packet::{
-    ArpHeader, CapturedFrame, CapturedFrames, CapturedPacket, CapturedPackets, FramePlace, LinkHeader, LinkType,
-    OddTime, PacketAim, StampSource, capture_need,
+    ArpHeader, CapturedFrame, CapturedPacket, CapturedPackets, FramePlace, LinkHeader, LinkType, PktType,
+    SimilarFrames, StampSource, UnusualTime, capture_need,
 };
 pub use conntrack::{
     Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, IcmpPart, NatKind, ip_proto, nat_need,
@@ -66,7 +66,7 @@ pub use family_extras::{
 pub use feature::{Feature, FeatureState, Features};
 pub use finding::{Confidence, Evidence, Finding, Findings, Remedy, Severity};
 pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
-pub use flow_diff::FlowKept;
+pub use flow_diff::SavedFlow;
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use home_screen::{HomeScreen, HomeScreens};
 pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, Membership};
@@ -86,8 +86,8 @@ pub use sctp::{SctpNumbers, SctpPart, SctpState, sctp_addrs};
 pub use skmem::SkMem;
 pub use snat_rule::{PortRange, SnatPorts, SnatRule};
 pub use socket::{Endpoint, Socket, Sockets, UnixPart, UnixType, need};
-pub use socket_diff::SocketKept;
-pub use socket_event::{EventKind, Holder, Reason, SocketEvent, SocketEvents};
+pub use socket_diff::SavedSocket;
+pub use socket_event::{CloseReason, EventKind, Holder, SocketEvent, SocketEvents};
 pub use tcp_info::TcpInfo;
 
 #[cfg(test)]

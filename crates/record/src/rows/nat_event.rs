@@ -77,7 +77,7 @@ type F = Field<NatEvents>;
 
 /// The index of the field called `name` in the conntrack table. An unknown name returns the table's length, which
 /// fails to compile when used as an index.
-const fn at(name: &str) -> usize {
+const fn index_of(name: &str) -> usize {
     let mut index = 0;
     while index < Nat::FIELDS.len() && !is_same(Nat::FIELDS[index].name, name) {
         index += 1;
@@ -109,7 +109,7 @@ fn key<const INDEX: usize>(row: &NatEvent<'_>) -> Key {
 }
 
 /// Makes a field of an event from the field with this index in the conntrack table; it reads the event's entry.
-const fn of<const INDEX: usize>(show: Show) -> F {
+const fn field_at<const INDEX: usize>(show: Show) -> F {
     let field = &Nat::FIELDS[INDEX];
     let made = match field.get {
         Get::Joined { lookup, .. } => F::joined(field.name, field.kind, lookup, key::<INDEX>),
@@ -143,43 +143,43 @@ const FIELDS: &[F] = &[
         .doc("Time at which the entry was created; null if `duration_us` is null or the entry still exists."),
     F::own("external", Kind::Endpoint, |row| row.external())
         .doc("Client's address and port as the destination sees them, whether rewritten or not; null if unknown."),
-    of::<{ at("netns") }>(Show::Wide),
-    of::<{ at("netns_id") }>(Show::Asked),
-    of::<{ at("proto") }>(Show::Default),
-    of::<{ at("proto_number") }>(Show::Asked),
-    of::<{ at("family") }>(Show::Wide),
-    of::<{ at("state") }>(Show::Default),
-    of::<{ at("nat") }>(Show::Default),
-    of::<{ at("client") }>(Show::Default),
-    of::<{ at("mapped") }>(Show::Default),
-    of::<{ at("published") }>(Show::Default),
-    of::<{ at("backend") }>(Show::Default),
-    of::<{ at("bytes_out") }>(Show::Default),
-    of::<{ at("bytes_in") }>(Show::Default),
-    of::<{ at("packets_out") }>(Show::Wide),
-    of::<{ at("packets_in") }>(Show::Wide),
-    of::<{ at("status") }>(Show::Wide),
-    of::<{ at("orig_src") }>(Show::Wide),
-    of::<{ at("orig_sport") }>(Show::Wide),
-    of::<{ at("orig_dst") }>(Show::Wide),
-    of::<{ at("orig_dport") }>(Show::Wide),
-    of::<{ at("reply_src") }>(Show::Wide),
-    of::<{ at("reply_sport") }>(Show::Wide),
-    of::<{ at("reply_dst") }>(Show::Wide),
-    of::<{ at("reply_dport") }>(Show::Wide),
-    of::<{ at("icmp_type") }>(Show::Wide),
-    of::<{ at("icmp_code") }>(Show::Wide),
-    of::<{ at("icmp_id") }>(Show::Wide),
-    of::<{ at("mark") }>(Show::Wide),
-    of::<{ at("zone") }>(Show::Wide),
-    of::<{ at("offload") }>(Show::Asked),
-    of::<{ at("timeout_s") }>(Show::Asked).needs(nat_event_need::MESSAGE),
-    of::<{ at("label") }>(Show::Asked),
-    of::<{ at("helper") }>(Show::Asked),
-    of::<{ at("master_client") }>(Show::Asked),
-    of::<{ at("master_published") }>(Show::Asked),
-    of::<{ at("secctx") }>(Show::Asked),
-    of::<{ at("id") }>(Show::Asked),
+    field_at::<{ index_of("netns") }>(Show::Wide),
+    field_at::<{ index_of("netns_id") }>(Show::Asked),
+    field_at::<{ index_of("proto") }>(Show::Default),
+    field_at::<{ index_of("proto_number") }>(Show::Asked),
+    field_at::<{ index_of("family") }>(Show::Wide),
+    field_at::<{ index_of("state") }>(Show::Default),
+    field_at::<{ index_of("nat") }>(Show::Default),
+    field_at::<{ index_of("client") }>(Show::Default),
+    field_at::<{ index_of("mapped") }>(Show::Default),
+    field_at::<{ index_of("published") }>(Show::Default),
+    field_at::<{ index_of("backend") }>(Show::Default),
+    field_at::<{ index_of("bytes_out") }>(Show::Default),
+    field_at::<{ index_of("bytes_in") }>(Show::Default),
+    field_at::<{ index_of("packets_out") }>(Show::Wide),
+    field_at::<{ index_of("packets_in") }>(Show::Wide),
+    field_at::<{ index_of("status") }>(Show::Wide),
+    field_at::<{ index_of("orig_src") }>(Show::Wide),
+    field_at::<{ index_of("orig_sport") }>(Show::Wide),
+    field_at::<{ index_of("orig_dst") }>(Show::Wide),
+    field_at::<{ index_of("orig_dport") }>(Show::Wide),
+    field_at::<{ index_of("reply_src") }>(Show::Wide),
+    field_at::<{ index_of("reply_sport") }>(Show::Wide),
+    field_at::<{ index_of("reply_dst") }>(Show::Wide),
+    field_at::<{ index_of("reply_dport") }>(Show::Wide),
+    field_at::<{ index_of("icmp_type") }>(Show::Wide),
+    field_at::<{ index_of("icmp_code") }>(Show::Wide),
+    field_at::<{ index_of("icmp_id") }>(Show::Wide),
+    field_at::<{ index_of("mark") }>(Show::Wide),
+    field_at::<{ index_of("zone") }>(Show::Wide),
+    field_at::<{ index_of("offload") }>(Show::Asked),
+    field_at::<{ index_of("timeout_s") }>(Show::Asked).needs(nat_event_need::MESSAGE),
+    field_at::<{ index_of("label") }>(Show::Asked),
+    field_at::<{ index_of("helper") }>(Show::Asked),
+    field_at::<{ index_of("master_client") }>(Show::Asked),
+    field_at::<{ index_of("master_published") }>(Show::Asked),
+    field_at::<{ index_of("secctx") }>(Show::Asked),
+    field_at::<{ index_of("id") }>(Show::Asked),
     F::own("portid", Kind::Id, |row| if row.portid == 0 { Value::Null } else { Value::U64(row.portid.into()) })
         .needs(nat_event_need::MESSAGE)
         .kernel("nlmsg_pid")
@@ -187,13 +187,13 @@ const FIELDS: &[F] = &[
             "Port ID of the netlink socket through which a process made the change; null if a packet or a timeout \
               caused it.",
         ),
-    of::<{ at("process") }>(Show::Asked),
-    of::<{ at("pid") }>(Show::Asked),
-    of::<{ at("owners") }>(Show::Asked),
-    of::<{ at("cmdline") }>(Show::Asked),
-    of::<{ at("container") }>(Show::Asked),
-    of::<{ at("pod") }>(Show::Asked),
-    of::<{ at("unit") }>(Show::Asked),
+    field_at::<{ index_of("process") }>(Show::Asked),
+    field_at::<{ index_of("pid") }>(Show::Asked),
+    field_at::<{ index_of("owners") }>(Show::Asked),
+    field_at::<{ index_of("cmdline") }>(Show::Asked),
+    field_at::<{ index_of("container") }>(Show::Asked),
+    field_at::<{ index_of("pod") }>(Show::Asked),
+    field_at::<{ index_of("unit") }>(Show::Asked),
 ];
 
 #[cfg(test)]
@@ -219,7 +219,7 @@ mod tests {
             let Some(index) = field_index::<Nat>(field.name) else { continue };
             shared += 1;
             let of_entry = &Nat::FIELDS[index];
-            assert_eq!(field.cell(&row, &Lookups::none()), of_entry.cell(&entry, &Lookups::none()), "{}", field.name);
+            assert_eq!(field.cell(&row, &Lookups::empty()), of_entry.cell(&entry, &Lookups::empty()), "{}", field.name);
             assert_eq!((field.kind, field.doc, field.lookup()), (of_entry.kind, of_entry.doc, of_entry.lookup()));
         }
         assert!(shared > 30, "{shared}");

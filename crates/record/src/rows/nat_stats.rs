@@ -2,7 +2,7 @@
 
 use super::Change;
 use crate::table::fields;
-use crate::{Field, Key, Kind, LookupId, Show, Table, Value, joined};
+use crate::{Field, Key, Kind, LookupId, Show, Table, Value, concat_fields};
 
 /// The table of counters (`nat stats`).
 #[derive(Clone, Copy, Debug)]
@@ -262,7 +262,7 @@ impl NatStat<'_> {
     }
 }
 
-const FIELDS: &[F] = &joined::<_, { SIZES.len() + COUNTERS.len() + DELTAS.len() + SETTINGS.len() }>(&[
+const FIELDS: &[F] = &concat_fields::<_, { SIZES.len() + COUNTERS.len() + DELTAS.len() + SETTINGS.len() }>(&[
     SIZES, COUNTERS, DELTAS, SETTINGS,
 ]);
 

@@ -7,7 +7,7 @@ const KIND_MASK: u16 = 0x3fff;
 
 /// The payload of the last attribute of this kind.
 pub(super) fn find(bytes: &[u8], kind: u16) -> Option<&[u8]> {
-    each(bytes).filter(|(k, _)| *k == kind).map(|(_, payload)| payload).last()
+    attributes(bytes).filter(|(k, _)| *k == kind).map(|(_, payload)| payload).last()
 }
 
 /// The attribute's payload as a number of 1, 2, 4 or 8 bytes.
@@ -23,7 +23,7 @@ pub(super) fn number(bytes: &[u8], kind: u16) -> Option<u64> {
 }
 
 /// Iterates over kind and payload of the attributes; ends at the first malformed one.
-pub(super) fn each(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
+pub(super) fn attributes(mut bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let (head, _) = bytes.split_first_chunk::<4>()?;
         let length = usize::from(u16::from_ne_bytes([head[0], head[1]]));

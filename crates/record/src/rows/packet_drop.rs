@@ -6,7 +6,7 @@ use crate::rows::dropping_rule::{DroppingRule, RuleBasis};
 use crate::rows::ip_proto;
 use crate::rows::logging_rule::text;
 use crate::table::table;
-use crate::{Addr, Key, Link, LinkOf, LookupId, Owner, Show, Value};
+use crate::{Addr, Key, Link, LookupId, Owner, RowLink, Show, Value};
 
 named_enum! {
     /// A netfilter hook.
@@ -159,7 +159,7 @@ impl<'b> PacketDrop<'b> {
         self.rule.and_then(part)
     }
 
-    fn basis(&self) -> Value<'static> {
+    fn basis_value(&self) -> Value<'static> {
         self.rule.map_or(Value::Null, |rule| Value::Name(rule.basis.name()))
     }
 
@@ -179,13 +179,13 @@ impl<'b> PacketDrop<'b> {
 }
 
 const LINK: Link<Drops> = Link {
-    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    of: |row| RowLink::index(row.netns_id, row.ifindex),
     names: &["iface"],
     numbers: &["ifindex"],
     in_rows: false,
 };
 const EVENT_LINK: Link<DropEvents> = Link {
-    of: |row| LinkOf::index(row.packet.netns_id, row.packet.ifindex),
+    of: |row| RowLink::index(row.packet.netns_id, row.packet.ifindex),
     names: LINK.names,
     numbers: LINK.numbers,
     in_rows: false,
@@ -232,7 +232,7 @@ table! {
     rule: Text = own(|row| Value::text(row.rule.map(|rule| rule.text))), show Show::Default, needs drop_need::RULE;
     /// How certain the rule is: certain (no other rule can have dropped them), counter (its counter grew by the same
     /// number of packets) or candidates (one of several).
-    rule_basis: Name(RuleBasis::NAMES) = own(|row| row.basis()), show Show::Wide, needs drop_need::RULE;
+    rule_basis: Name(RuleBasis::NAMES) = own(|row| row.basis_value()), show Show::Wide, needs drop_need::RULE;
     /// Number of rules and chain policies that can have dropped the packets.
     rule_candidates: Count = own(|row| Value::number(row.of_rule(|rule| Some(rule.candidates)))),
         needs drop_need::RULE;
@@ -316,7 +316,7 @@ pub struct DropEvent<'b> {
     pub owners_seen_ns: u64,
 }
 
-fn holder<'r>(row: &DropEvent<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
+fn owner_value<'r>(row: &DropEvent<'r>, part: fn(&'r Owner) -> Value<'r>) -> Value<'r> {
     row.owners.first().map_or(Value::Null, part)
 }
 
@@ -357,7 +357,7 @@ table! {
     rule: Text = own(|row| Value::text(row.packet.rule.map(|rule| rule.text))), show Show::Wide, needs drop_need::RULE;
     /// How certain the rule is: certain (no other rule can have dropped it), counter (its counter grew by the same
     /// number of packets) or candidates (one of several).
-    rule_basis: Name(RuleBasis::NAMES) = own(|row| row.packet.basis()), show Show::Wide, needs drop_need::RULE;
+    rule_basis: Name(RuleBasis::NAMES) = own(|row| row.packet.basis_value()), show Show::Wide, needs drop_need::RULE;
     /// Number of rules and chain policies that can have dropped the packet.
     rule_candidates: Count = own(|row| Value::number(row.packet.of_rule(|rule| Some(rule.candidates)))),
         needs drop_need::RULE;
@@ -382,10 +382,10 @@ table! {
     dport: Port = own(|row| row.packet.port(1)), show Show::Default;
     /// Process that sent the packet or would have received it (the first of several); null if its socket was already
     /// closed when netwren looked it up. A lookup reads all sockets, at most ten times per second.
-    process: Text = own(|row| holder(row, |o| Value::Bytes(o.process.as_bytes()))), show Show::Wide,
+    process: Text = own(|row| owner_value(row, |o| Value::Bytes(o.process.as_bytes()))), show Show::Wide,
         needs drop_need::OWNERS;
     /// PID of that process.
-    pid: Id = own(|row| holder(row, |o| Value::U64(o.pid.into()))), show Show::Wide, needs drop_need::OWNERS;
+    pid: Id = own(|row| owner_value(row, |o| Value::U64(o.pid.into()))), show Show::Wide, needs drop_need::OWNERS;
     /// Container of that process: its name, or the start of its ID.
     container: Text = joined(LookupId::Containers, by_holder), show Show::Wide, needs drop_need::OWNERS;
     /// Kubernetes pod of that process as namespace/name; its UID if the name is unknown.

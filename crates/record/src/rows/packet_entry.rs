@@ -75,7 +75,7 @@ pub(super) mod cells {
 
     /// A cell from the entry itself.
     #[inline(never)]
-    pub(in super::super) fn of<'r>(entry: Entry<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
+    pub(in super::super) fn entry_value<'r>(entry: Entry<'r>, cell: fn(&'r Conntrack<'r>) -> Value<'r>) -> Value<'r> {
         entry.map_or(Value::Null, |found| cell(&found.entry))
     }
 
@@ -88,27 +88,27 @@ pub(super) mod cells {
     }
 
     pub(in super::super) fn status<'r>(entry: Entry<'r>) -> Value<'r> {
-        of(entry, |ct| ct.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES)))
+        entry_value(entry, |ct| ct.status.map_or(Value::Null, |status| Value::Bits(status.0, CtStatus::NAMES)))
     }
 
     pub(in super::super) fn nat<'r>(entry: Entry<'r>) -> Value<'r> {
-        of(entry, |ct| ct.nat().map_or(Value::Null, |nat| Value::Name(nat.name())))
+        entry_value(entry, |ct| ct.nat().map_or(Value::Null, |nat| Value::Name(nat.name())))
     }
 
     pub(in super::super) fn client<'r>(entry: Entry<'r>) -> Value<'r> {
-        of(entry, |ct| Value::Endpoint(ct.orig.src, ct.orig.sport()))
+        entry_value(entry, |ct| Value::Endpoint(ct.orig.src, ct.orig.sport()))
     }
 
     pub(in super::super) fn mapped<'r>(entry: Entry<'r>) -> Value<'r> {
-        of(entry, |ct| ct.mapped().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port)))
+        entry_value(entry, |ct| ct.mapped_source().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port)))
     }
 
     pub(in super::super) fn published<'r>(entry: Entry<'r>) -> Value<'r> {
-        of(entry, |ct| Value::Endpoint(ct.orig.dst, ct.orig.dport()))
+        entry_value(entry, |ct| Value::Endpoint(ct.orig.dst, ct.orig.dport()))
     }
 
     pub(in super::super) fn backend<'r>(entry: Entry<'r>) -> Value<'r> {
-        of(entry, |ct| ct.backend().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port)))
+        entry_value(entry, |ct| ct.backend().map_or(Value::Null, |(addr, port)| Value::Endpoint(addr, port)))
     }
 }
 
@@ -136,8 +136,8 @@ impl PacketState {
     pub fn of_entry(status: CtStatus, direction: CtDirection) -> PacketState {
         match direction {
             CtDirection::Reply => PacketState::Established,
-            _ if status.has(CtStatus::SEEN_REPLY) => PacketState::Established,
-            _ if status.has(CtStatus::EXPECTED) => PacketState::Related,
+            _ if status.contains(CtStatus::SEEN_REPLY) => PacketState::Established,
+            _ if status.contains(CtStatus::EXPECTED) => PacketState::Related,
             _ => PacketState::New,
         }
     }

@@ -43,7 +43,7 @@ named_enum! {
 
 impl StageName {
     /// A sentence about the code of the stage.
-    pub fn about(self) -> &'static str {
+    pub fn description(self) -> &'static str {
         match self {
             StageName::Empty => "no code between these two points: shows the cost of the measurement itself",
             StageName::Defrag => "fragments are held here for reassembly (held fragments count as lost)",
@@ -104,7 +104,7 @@ impl PathStage {
 }
 
 /// Converts ns to thousandths of a µs.
-fn us(ns: Option<u64>) -> Value<'static> {
+fn microseconds_value(ns: Option<u64>) -> Value<'static> {
     ns.map_or(Value::Null, Value::Thousandths)
 }
 
@@ -134,13 +134,13 @@ impl Table for PathStages {
         /// Packets that did not leave the stage: dropped, queued for a program, or held as fragments.
         lost: Count = own(|row| Value::U64(row.lost)), show Show::Default;
         /// Mean time in the stage, in microseconds.
-        mean_us: Thousandths = own(|row| us(row.mean_ns())), show Show::Default;
+        mean_us: Thousandths = own(|row| microseconds_value(row.mean_ns())), show Show::Default;
         /// Median time in the stage, in microseconds, accurate to 12.5 %.
-        median_us: Thousandths = own(|row| us(row.median_ns)), show Show::Wide;
+        median_us: Thousandths = own(|row| microseconds_value(row.median_ns)), show Show::Wide;
         /// 99th percentile of the time in the stage, in microseconds, accurate to 12.5 %.
-        p99_us: Thousandths = own(|row| us(row.p99_ns)), show Show::Default;
+        p99_us: Thousandths = own(|row| microseconds_value(row.p99_ns)), show Show::Default;
         /// Longest time in the stage, in microseconds.
-        max_us: Thousandths = own(|row| us(row.max_ns)), show Show::Default;
+        max_us: Thousandths = own(|row| microseconds_value(row.max_ns)), show Show::Default;
         /// Packets whose time was measured; excludes packets that changed CPU or buffer in the stage.
         measured: Count = own(|row| Value::U64(row.measured)), show Show::Wide;
         /// Sum of the measured times, in microseconds.
@@ -150,7 +150,7 @@ impl Table for PathStages {
         /// Last hook priority that belongs to the stage; null for stage routing, which is between two hooks.
         last_priority: Count = own(|row| row.priority(|(_, last)| last)), show Show::Wide;
         /// Description of the stage.
-        about: Text = own(|row| Value::nonempty(row.stage.about().as_bytes())), show Show::Default;
+        about: Text = own(|row| Value::nonempty(row.stage.description().as_bytes())), show Show::Default;
         /// Time during which packets were counted.
         window_us: DurationUs = own(|row| Value::U64(row.window_ns / 1000)), show Show::Wide;
     };

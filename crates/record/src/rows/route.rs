@@ -2,7 +2,7 @@
 
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
-use crate::{Addr, Key, Link, LinkOf, LookupId, Show, Value};
+use crate::{Addr, Key, Link, LookupId, RowLink, Show, Value};
 
 /// A route with one next hop, or one of the next hops of a multipath route.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -54,7 +54,7 @@ const PROTOCOLS: KernelWords = kernel_words!(0 "unspec", 1 "redirect", 2 "kernel
 const FLAGS: &[&str] = &["dead", "pervasive", "onlink", "offload", "linkdown", "unresolved", "trap"];
 
 const LINK: Link<Routes> = Link {
-    of: |row| LinkOf::index(row.netns_id, row.ifindex.unwrap_or(0)),
+    of: |row| RowLink::index(row.netns_id, row.ifindex.unwrap_or(0)),
     names: &["iface"],
     numbers: &["ifindex"],
     in_rows: false,

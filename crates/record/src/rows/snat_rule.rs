@@ -18,7 +18,7 @@ impl PortRange {
     }
 
     /// True if the range contains `port`.
-    pub fn holds(self, port: u16) -> bool {
+    pub fn contains(self, port: u16) -> bool {
         (self.first..=self.last).contains(&port)
     }
 }

@@ -90,7 +90,7 @@ impl Endpoint {
     pub const NONE: Endpoint = Endpoint { addr: Addr::ANY4, port: 0 };
 
     /// True if this end is unset: wildcard address and port 0.
-    pub fn is_none(&self) -> bool {
+    pub fn is_unset(&self) -> bool {
         self.port == 0 && self.addr.is_unspecified()
     }
 }

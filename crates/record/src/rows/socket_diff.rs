@@ -2,7 +2,7 @@
 
 use super::diff::{Change, Counters, DiffTable, Identity, Rate, RowDiff};
 use super::{Endpoint, Socket, Sockets, TcpInfo, UnixPart, UnixType, need};
-use crate::hash::{mix, mix_addr};
+use crate::hash::{mix_addr, mix_into};
 use crate::table::fields;
 use crate::{Field, Proto, State};
 
@@ -35,7 +35,7 @@ pub(super) const ROUNDS: &[F] = fields! { F:
 /// The data saved from a socket, to show it after it has disappeared. Its owner is found by the inode, as long as a
 /// lookup remembers it.
 #[derive(Clone, Copy, Debug)]
-pub struct SocketKept {
+pub struct SavedSocket {
     local: Endpoint,
     peer: Endpoint,
     ifindex: u32,
@@ -50,7 +50,7 @@ pub struct SocketKept {
 }
 
 impl DiffTable for Sockets {
-    type Kept = SocketKept;
+    type Saved = SavedSocket;
 
     /// The identity does not depend on the backend, because the next round may use a different one, possibly without
     /// cookies. A TCP connection is identified by its two ends, which outlive its inode in TIME_WAIT; any other socket
@@ -60,17 +60,17 @@ impl DiffTable for Sockets {
         let connection = matches!(row.proto, Proto::Tcp | Proto::Mptcp) && row.peer.port != 0;
         let kind = u64::from(row.proto as u8) << 40 | u64::from(row.family) << 32 | u64::from(row.ifindex);
         let id = match row.inode {
-            inode if inode != 0 && !connection => mix(secret ^ u64::from(inode), kind),
-            _ if connection => mix(end(end(secret, &row.local), &row.peer), kind),
+            inode if inode != 0 && !connection => mix_into(secret ^ u64::from(inode), kind),
+            _ if connection => mix_into(end(end(secret, &row.local), &row.peer), kind),
             // The kernel's own netlink sockets are equal in everything else.
-            _ => mix(end(mix(secret, row.cookie), &row.local), kind),
+            _ => mix_into(end(mix_into(secret, row.cookie), &row.local), kind),
         };
         Identity { netns_id: row.netns_id, id }
     }
 
     /// Ports are reused, cookies never are. If a cookie is unknown, the inode decides.
     #[inline]
-    fn is_same(kept: &SocketKept, row: &Socket<'_>) -> bool {
+    fn is_same(kept: &SavedSocket, row: &Socket<'_>) -> bool {
         if kept.cookie != 0 && row.cookie != 0 {
             return kept.cookie == row.cookie;
         }
@@ -92,9 +92,9 @@ impl DiffTable for Sockets {
     }
 
     #[inline]
-    fn keep(row: &Socket<'_>) -> SocketKept {
+    fn save(row: &Socket<'_>) -> SavedSocket {
         let Socket { local, peer, ifindex, uid, inode, proto, family, state, cookie, .. } = *row;
-        SocketKept { local, peer, ifindex, uid, inode, proto, family, state, unix: row.unix.map(|u| u.kind), cookie }
+        SavedSocket { local, peer, ifindex, uid, inode, proto, family, state, unix: row.unix.map(|u| u.kind), cookie }
     }
 
     #[inline]
@@ -102,8 +102,8 @@ impl DiffTable for Sockets {
         Socket { diff: Some(diff), ..*row }
     }
 
-    fn gone<'w>(identity: Identity, kept: &'w SocketKept, diff: &'w RowDiff) -> Socket<'w> {
-        let SocketKept { local, peer, ifindex, uid, inode, proto, family, state, cookie, .. } = *kept;
+    fn vanished_row<'w>(identity: Identity, kept: &'w SavedSocket, diff: &'w RowDiff) -> Socket<'w> {
+        let SavedSocket { local, peer, ifindex, uid, inode, proto, family, state, cookie, .. } = *kept;
         let unix =
             |kind| UnixPart { kind, path: None, peer_inode: None, vfs: None, refs: None, flags: None, icons: None };
         Socket {
@@ -125,7 +125,7 @@ impl DiffTable for Sockets {
 }
 
 fn end(key: u64, end: &Endpoint) -> u64 {
-    mix_addr(mix(key, end.port.into()), &end.addr)
+    mix_addr(mix_into(key, end.port.into()), &end.addr)
 }
 
 #[cfg(test)]
@@ -149,8 +149,8 @@ mod tests {
             ..Socket::EMPTY
         };
         let diff = RowDiff::default();
-        let gone = Sockets::keep(&there);
-        let gone = Sockets::gone(Sockets::identity(&there, 1), &gone, &diff);
+        let gone = Sockets::save(&there);
+        let gone = Sockets::vanished_row(Sockets::identity(&there, 1), &gone, &diff);
         assert_eq!(gone, Sockets::with_diff(&there, &diff));
     }
 
@@ -163,10 +163,10 @@ mod tests {
         let other_door = Socket { cookie: 0, ..open };
         for same in [time_wait, other_door] {
             assert_eq!(id(&open), id(&same));
-            assert!(Sockets::is_same(&Sockets::keep(&open), &same) && Sockets::is_same(&Sockets::keep(&same), &open));
+            assert!(Sockets::is_same(&Sockets::save(&open), &same) && Sockets::is_same(&Sockets::save(&same), &open));
         }
         for again in [Socket { cookie: 7, ..open }, Socket { cookie: 0, inode: 8, ..open }] {
-            assert!(!Sockets::is_same(&Sockets::keep(&open), &again));
+            assert!(!Sockets::is_same(&Sockets::save(&open), &again));
         }
         for other in [
             Socket { peer: ends(3), ..open },

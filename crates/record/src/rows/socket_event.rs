@@ -3,7 +3,7 @@
 use super::{Direction, Endpoint, Flow};
 use crate::named_enum::named_enum;
 use crate::table::fields;
-use crate::{Addr, Comm, Field, Key, Link, LinkOf, LookupId, Proto, Show, State, Table, Value};
+use crate::{Addr, Comm, Field, Key, Link, LookupId, Proto, RowLink, Show, State, Table, Value};
 
 /// The table of opened and closed connections (`sockets --follow`).
 #[derive(Clone, Copy, Debug)]
@@ -27,7 +27,7 @@ named_enum! {
 
 named_enum! {
     /// How a connection ended.
-    pub enum Reason {
+    pub enum CloseReason {
         /// The connection was closed by both sides.
         Fin => "fin",
         /// The peer aborted it (RST).
@@ -98,7 +98,7 @@ pub struct SocketEvent {
     /// The state after opening, or before closing.
     pub state: State,
     /// How it ended; `None` for an opening, and if unknown.
-    pub reason: Option<Reason>,
+    pub reason: Option<CloseReason>,
     /// The socket's cookie, which is never reused; 0 if unknown.
     pub cookie: u64,
 }
@@ -138,7 +138,7 @@ fn addr<'r>(addr: Addr) -> Value<'r> {
 
 /// A socket with a link-local address is bound to the interface of the link.
 const LINK: Link<SocketEvents> = Link {
-    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    of: |row| RowLink::index(row.netns_id, row.ifindex),
     names: &["iface"],
     numbers: &["ifindex"],
     in_rows: true,
@@ -148,7 +148,7 @@ fn iface_key(row: &SocketEvent) -> Key {
     if row.ifindex == 0 { Key::None } else { Key::Pair(row.netns_id, row.ifindex) }
 }
 
-fn holder<'r>(row: &'r SocketEvent, part: impl FnOnce(&'r Holder) -> Value<'r>) -> Value<'r> {
+fn owner_value<'r>(row: &'r SocketEvent, part: impl FnOnce(&'r Holder) -> Value<'r>) -> Value<'r> {
     row.holder.as_ref().map_or(Value::Null, part)
 }
 
@@ -204,10 +204,10 @@ const FIELDS: &[F] = fields! { F:
     ifindex: Id = own(|row| Value::number((row.ifindex != 0).then_some(row.ifindex))), kernel "skc_bound_dev_if",
         zero_is_null true;
     /// Name of the process that connected or accepted; in a close event, of the last process to close the socket.
-    process: Text = own(|row| holder(row, |h| Value::Bytes(h.process.as_bytes()))),
+    process: Text = own(|row| owner_value(row, |h| Value::Bytes(h.process.as_bytes()))),
         needs Flow::NEED_OWNERS, show Show::Default;
     /// That process.
-    pid: Id = own(|row| holder(row, |h| Value::U64(h.pid.into()))), needs Flow::NEED_OWNERS, show Show::Default;
+    pid: Id = own(|row| owner_value(row, |h| Value::U64(h.pid.into()))), needs Flow::NEED_OWNERS, show Show::Default;
     /// Command line of that process, if it was still running when netwren read it.
     cmdline: Text = joined(LookupId::Cmdlines, pid_key);
     /// PID of that process in its innermost PID namespace; null if that is the host's.
@@ -242,7 +242,8 @@ const FIELDS: &[F] = fields! { F:
     state: Name(State::NAMES) = own(|row| Value::Name(row.state.name(row.proto))), show Show::Wide;
     /// How the connection ended: fin (both sides closed it), reset (by the peer), abort (reset by this host: unread
     /// data, no linger, never accepted), timeout, killed (ss -K) or error.
-    reason: Name(Reason::NAMES) = own(|row| row.reason.map_or(Value::Null, |r| Value::Name(r.name()))), show Show::Wide;
+    reason: Name(CloseReason::NAMES) =
+        own(|row| row.reason.map_or(Value::Null, |r| Value::Name(r.name()))), show Show::Wide;
     /// Socket cookie, a number that the kernel never reuses: the same in both events and in `netwren sockets`.
     cookie: Id = own(|row| if row.cookie == 0 { Value::Null } else { Value::U64(row.cookie) }),
         kernel "sk_cookie", show Show::Wide;
@@ -254,7 +255,7 @@ mod tests {
     use crate::Lookups;
 
     fn cell<'r>(row: &'r SocketEvent, name: &str) -> Option<Value<'r>> {
-        FIELDS.iter().find(|f| f.name == name).map(|f| f.cell(row, &Lookups::none()))
+        FIELDS.iter().find(|f| f.name == name).map(|f| f.cell(row, &Lookups::empty()))
     }
 
     #[test]

@@ -8,7 +8,8 @@ use super::tcp_info_fields::MEMBERS;
 use super::{Endpoint, Socket, Sockets, UnixType, need};
 use crate::table::fields;
 use crate::{
-    Addr, Field, Holding, Key, Link, LinkOf, LookupId, Owner, Proto, Show, State, Table, Timer, Value, joined,
+    Addr, Field, HoldingKind, Key, Link, LookupId, Owner, Proto, RowLink, Show, State, Table, Timer, Value,
+    concat_fields,
 };
 
 type F = Field<Sockets>;
@@ -20,7 +21,7 @@ impl Table for Sockets {
 }
 
 fn end_addr<'r>(row: &Socket<'_>, end: &Endpoint) -> Value<'r> {
-    if !row.is_inet() || (end.is_none() && row.peer == *end) {
+    if !row.is_inet() || (end.is_unset() && row.peer == *end) {
         return Value::Null;
     }
     Value::Addr(end.addr.unmapped())
@@ -56,7 +57,7 @@ fn drops<'r>(row: &Socket<'_>) -> Value<'r> {
     Value::number(row.skmem.and_then(|m| m.get(8)).or_else(of_netlink))
 }
 
-fn nonzero<'r>(n: u64) -> Value<'r> {
+fn nonzero_value<'r>(n: u64) -> Value<'r> {
     if n == 0 { Value::Null } else { Value::U64(n) }
 }
 
@@ -87,7 +88,7 @@ fn by_descriptor(socket: Key, owner: &Owner) -> Key {
 
 /// A socket with a link-local address is bound to the interface of the link.
 const LINK: Link<Sockets> = Link {
-    of: |row| LinkOf::index(row.netns_id, row.ifindex),
+    of: |row| RowLink::index(row.netns_id, row.ifindex),
     names: &["iface"],
     numbers: &["ifindex"],
     in_rows: true,
@@ -124,7 +125,7 @@ const FLAT: &[F] = fields! { F:
     /// Name of the network namespace, or its inode number if it is unnamed.
     netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
     /// Inode of the network namespace.
-    netns_id: Id = own(|row| nonzero(row.netns_id));
+    netns_id: Id = own(|row| nonzero_value(row.netns_id));
     /// Protocol.
     proto: Name(Proto::NAMES) = own(|row| Value::Name(row.proto.name())), show Show::Default;
     /// Address family; inet6 also for dual-stack sockets whose addresses are shown as IPv4.
@@ -153,7 +154,7 @@ const FLAT: &[F] = fields! { F:
     autobound: Bool = joined(LookupId::LocalPorts, autobound),
         kernel "ip_local_port_range", needs need::AUTOBOUND | need::UNIX_NAME;
     /// Peer's address; null if not connected.
-    peer_addr: Addr = own(|row| if row.peer.is_none() { Value::Null } else { end_addr(row, &row.peer) }),
+    peer_addr: Addr = own(|row| if row.peer.is_unset() { Value::Null } else { end_addr(row, &row.peer) }),
         kernel "idiag_dst", show Show::Default, link LINK;
     /// Peer's port.
     peer_port: Port = own(|row| end_port(row, &row.peer)), kernel "idiag_dport", show Show::Default;
@@ -162,9 +163,10 @@ const FLAT: &[F] = fields! { F:
     /// For a socket at `::` without peer: true if it accepts only IPv6, false if it accepts IPv4 as well (`*` in ss).
     v6only: Bool = own(v6only), kernel "INET_DIAG_SKV6ONLY", needs need::V6ONLY, show Show::Unusual;
     /// Index of that interface.
-    ifindex: Id = own(|row| nonzero(row.ifindex.into())), kernel "idiag_if", needs need::IFACE_MARK, zero_is_null true;
+    ifindex: Id = own(|row| nonzero_value(row.ifindex.into())), kernel "idiag_if", needs need::IFACE_MARK,
+        zero_is_null true;
     /// Firewall mark of the socket (needs CAP_NET_ADMIN); null if it is 0.
-    mark: Hex = own(|row| nonzero(row.mark.unwrap_or(0).into())),
+    mark: Hex = own(|row| nonzero_value(row.mark.unwrap_or(0).into())),
         kernel "INET_DIAG_MARK", needs need::IFACE_MARK | need::MARK, show Show::Wide, zero_is_null true;
     /// Path of a unix socket; an abstract name starts with a NUL byte.
     path: Text = own(|row| Value::text(row.unix.and_then(|u| u.path))),
@@ -182,10 +184,10 @@ const FLAT: &[F] = fields! { F:
     user: Text = joined(LookupId::Users, |row| row.uid.map_or(Key::None, |u| Key::Id(u.into()))),
         needs need::UID, show Show::Wide;
     /// Inode of the socket; null for time-wait sockets and orphans.
-    inode: Id = own(|row| nonzero(row.inode.into())),
+    inode: Id = own(|row| nonzero_value(row.inode.into())),
         kernel "idiag_inode", needs need::INODE, show Show::Wide, zero_is_null true;
     /// Socket cookie, a number that the kernel never reuses.
-    cookie: Id = own(|row| nonzero(row.cookie)),
+    cookie: Id = own(|row| nonzero_value(row.cookie)),
         kernel "idiag_cookie", needs need::COOKIE, show Show::Wide, zero_is_null true;
     /// The running timer.
     timer: Name(Timer::NAMES) = own(|row| {
@@ -209,7 +211,8 @@ const FLAT: &[F] = fields! { F:
     fd: Id = owners(owners_key, Some(|o| Value::number(o.descriptor()))), needs need::INODE, show Show::Wide;
     /// How that process owns the socket: through a descriptor, as a file registered with an io_uring, or in flight, in
     /// a message that a unix socket of the process has not delivered yet (SCM_RIGHTS).
-    held_in: Name(Holding::NAMES) = owners(owners_key, Some(|o| Value::Name(o.holding().name()))), needs need::INODE;
+    held_in: Name(HoldingKind::NAMES) =
+        owners(owners_key, Some(|o| Value::Name(o.holding().name()))), needs need::INODE;
     /// All processes that own the socket: PID, name, file descriptor and start time (ms since boot).
     owners: Owners = owners(owners_key, None), needs need::INODE, show Show::Wide;
     /// Thread that owns the descriptor; differs from `pid` only if the thread has its own descriptor table.
@@ -281,7 +284,7 @@ const COUNT: usize = {
 };
 
 /// Every field.
-const FIELDS: &[F] = &joined::<_, COUNT>(&PARTS);
+const FIELDS: &[F] = &concat_fields::<_, COUNT>(&PARTS);
 
 #[cfg(test)]
 mod tests {
@@ -292,7 +295,7 @@ mod tests {
         let row = Socket { state: State::LISTEN, rqueue: 3, wqueue: Some(128), ..Socket::EMPTY };
         let cell = |name| {
             let field = FIELDS.iter().find(|f| f.name == name);
-            field.map(|f| f.cell(&row, &crate::Lookups::none()))
+            field.map(|f| f.cell(&row, &crate::Lookups::empty()))
         };
         assert_eq!(cell("recv_q"), Some(Value::Null));
         assert_eq!(cell("accept_q"), Some(Value::U64(3)));

@@ -1,6 +1,6 @@
 //! IP addresses: IPv4 from a table of octets, IPv6 by RFC 5952.
 
-use super::Room;
+use super::TextBuffer;
 use super::decimal::hex_group;
 use crate::Addr;
 
@@ -38,9 +38,9 @@ pub fn put_v6(out: &mut Vec<u8>, octets: [u8; 16]) {
     out.room(|slot| v6(slot, octets));
 }
 
-/// Writes an address to any [`Room`].
+/// Writes an address to any [`TextBuffer`].
 #[inline]
-pub(super) fn put_any(out: &mut impl Room, addr: Addr) {
+pub(super) fn put_any(out: &mut impl TextBuffer, addr: Addr) {
     match addr {
         Addr::V4(octets) => out.room(|slot| v4(slot, octets)),
         Addr::V6(octets) => out.room(|slot| v6(slot, octets)),

@@ -2,10 +2,10 @@
 
 use super::address::v4;
 use super::decimal::{EIGHT_DIGITS, head, padded_digits};
-use super::{Line, Room};
+use super::{Line, TextBuffer};
 use crate::Addr;
 
-/// Appends pieces to a [`Line`]; the line contains them once [`Cursor::done`] has been called.
+/// Appends pieces to a [`Line`]; the line contains them once [`Cursor::finish`] has been called.
 ///
 /// If a line's end position is in memory, each piece waits for the store of the previous one: five cycles, three times
 /// per cell. Here all common operations are inlined, and rare ones go through [`Cursor::with_line`]. No method passes
@@ -16,7 +16,7 @@ pub struct Cursor<'l> {
     at: usize,
 }
 
-impl Room for Cursor<'_> {
+impl TextBuffer for Cursor<'_> {
     #[inline(always)]
     fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
         if let Some(slot) = self.line.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
@@ -43,7 +43,7 @@ impl<'l> Cursor<'l> {
 
     /// Stores the end position, so that the line contains all pieces.
     #[inline(always)]
-    pub fn done(self) {
+    pub fn finish(self) {
         self.line.at = self.at;
     }
 
@@ -64,30 +64,30 @@ impl<'l> Cursor<'l> {
         });
     }
 
-    /// See [`Line::prepared`].
+    /// See [`Line::put_prepared`].
     #[inline(always)]
-    pub fn prepared(&mut self, text: &[u8; Line::SHORT], len: usize) {
+    pub fn put_prepared(&mut self, text: &[u8; Line::SHORT], len: usize) {
         self.room(|slot| {
             *slot = *text;
             len.min(Line::SHORT)
         });
     }
 
-    /// See [`Line::short`].
+    /// See [`Line::put_short`].
     #[inline(always)]
-    pub fn short(&mut self, text: &[u8]) {
+    pub fn put_short(&mut self, text: &[u8]) {
         match text.len() {
             0 => {}
-            1 => self.ends::<1>(text),
-            2..=3 => self.ends::<2>(text),
-            4..=7 => self.ends::<4>(text),
-            8..=15 => self.ends::<8>(text),
-            _ => self.ends::<16>(text),
+            1 => self.put_both_ends::<1>(text),
+            2..=3 => self.put_both_ends::<2>(text),
+            4..=7 => self.put_both_ends::<4>(text),
+            8..=15 => self.put_both_ends::<8>(text),
+            _ => self.put_both_ends::<16>(text),
         }
     }
 
     #[inline(always)]
-    fn ends<const N: usize>(&mut self, text: &[u8]) {
+    fn put_both_ends<const N: usize>(&mut self, text: &[u8]) {
         if let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) {
             let rest = text.len() - N;
             if let Some(slot) = self.line.bytes.get_mut(self.at..).and_then(|place| place.first_chunk_mut::<N>()) {

@@ -1,6 +1,6 @@
 //! Numbers as text: eight digits at a time, computed in one word and stored with one write.
 
-use super::Room;
+use super::TextBuffer;
 
 /// Appends `n` in decimal. About 2 ns for a port.
 #[inline]
@@ -8,9 +8,9 @@ pub fn put_u64(out: &mut Vec<u8>, n: u64) {
     put_decimal(out, n);
 }
 
-/// Writes `n` in decimal to any [`Room`].
+/// Writes `n` in decimal to any [`TextBuffer`].
 #[inline]
-pub(super) fn put_decimal(out: &mut impl Room, n: u64) {
+pub(super) fn put_decimal(out: &mut impl TextBuffer, n: u64) {
     if n < 10 {
         return out.room(|slot: &mut [u8; 1]| {
             *slot = [b'0' + n as u8];
@@ -48,7 +48,7 @@ pub(super) fn padded_digits(n: u32) -> (u64, usize) {
 
 /// Writes numbers of nine to twenty digits: a head of up to eight, then eight at a time.
 #[inline]
-fn put_long(out: &mut impl Room, n: u64) {
+fn put_long(out: &mut impl TextBuffer, n: u64) {
     let (high, low) = (n / EIGHT, n % EIGHT);
     if high < EIGHT {
         put_eight(out, head(high));
@@ -60,7 +60,7 @@ fn put_long(out: &mut impl Room, n: u64) {
 }
 
 #[inline]
-fn put_eight(out: &mut impl Room, (digits, len): ([u8; 8], usize)) {
+fn put_eight(out: &mut impl TextBuffer, (digits, len): ([u8; 8], usize)) {
     out.room(|slot: &mut [u8; 8]| {
         *slot = digits;
         len
@@ -107,9 +107,9 @@ pub fn put_hex(out: &mut Vec<u8>, n: u64) {
     put_hex_digits(out, n);
 }
 
-/// Writes `n` in hexadecimal, as [`put_hex`] does, to any [`Room`].
+/// Writes `n` in hexadecimal, as [`put_hex`] does, to any [`TextBuffer`].
 #[inline]
-pub(super) fn put_hex_digits(out: &mut impl Room, n: u64) {
+pub(super) fn put_hex_digits(out: &mut impl TextBuffer, n: u64) {
     let groups = [n >> 48, n >> 32 & 0xffff, n >> 16 & 0xffff, n & 0xffff].map(|group| group as u16);
     let first = groups.iter().position(|&group| group != 0).unwrap_or(3);
     for (i, &group) in groups.iter().enumerate().skip(first) {

@@ -4,12 +4,12 @@
 /// True if every byte is printable ASCII except backslash and quotation mark: no format needs to escape it.
 #[inline]
 pub fn is_plain(text: &[u8]) -> bool {
-    is_plain_but(text, *b"\"\\")
+    is_plain_without(text, *b"\"\\")
 }
 
 /// True if `text` is printable ASCII without the bytes in `but`. Tests eight bytes at a time.
 #[inline]
-pub fn is_plain_but<const N: usize>(text: &[u8], but: [u8; N]) -> bool {
+pub fn is_plain_without<const N: usize>(text: &[u8], but: [u8; N]) -> bool {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
     // The high bit of each byte that is zero, and possibly of a byte above such a byte.
@@ -170,11 +170,11 @@ mod tests {
         fn plain_text_is_found_by_words(text in "[ -~]{0,32}", at: usize, byte: u8) {
             let slow = |text: &[u8]| text.iter().all(|byte| (0x20..0x7f).contains(byte) && !b"\"\\]".contains(byte));
             let mut text = text.into_bytes();
-            prop_assert_eq!(is_plain_but(&text, *b"\"\\]"), slow(&text));
+            prop_assert_eq!(is_plain_without(&text, *b"\"\\]"), slow(&text));
             text.retain(|byte| !b"\"\\]".contains(byte));
-            prop_assert!(is_plain_but(&text, *b"\"\\]") && is_plain(&text));
+            prop_assert!(is_plain_without(&text, *b"\"\\]") && is_plain(&text));
             text.insert(at % (text.len() + 1), byte);
-            prop_assert_eq!(is_plain_but(&text, *b"\"\\]"), slow(&text), "{:?}", text);
+            prop_assert_eq!(is_plain_without(&text, *b"\"\\]"), slow(&text), "{:?}", text);
             prop_assert_eq!(is_plain(&text), slow(&text) || byte == b']', "{:?}", text);
         }
     }

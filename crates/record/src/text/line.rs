@@ -5,7 +5,7 @@
 //! one copy moves the line to the output. Before this, rows of ten default columns took 90 ns; see `row_cost` among
 //! the examples of `sinks` for the current time.
 
-use super::Room;
+use super::TextBuffer;
 use super::TimestampWriter;
 use super::address::put_any;
 use super::decimal::{ASCII_ZEROS, EIGHT_DIGITS, eight_digits, hex_group, padded_digits, put_decimal, put_hex_digits};
@@ -23,7 +23,7 @@ pub struct Line {
     timestamps: TimestampWriter,
 }
 
-impl Room for Line {
+impl TextBuffer for Line {
     /// Writes nothing beyond the end of the array, which means that a call of [`Line::make_room`] is missing.
     #[inline]
     fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
@@ -88,26 +88,26 @@ impl Line {
 
     /// Appends at most [`Line::SHORT`] bytes, with two stores that may overlap.
     #[inline(always)]
-    pub fn short(&mut self, text: &[u8]) {
+    pub fn put_short(&mut self, text: &[u8]) {
         match text.len() {
             0 => {}
-            1 => self.ends::<1>(text),
-            2..=3 => self.ends::<2>(text),
-            4..=7 => self.ends::<4>(text),
-            8..=15 => self.ends::<8>(text),
-            _ => self.ends::<16>(text),
+            1 => self.put_both_ends::<1>(text),
+            2..=3 => self.put_both_ends::<2>(text),
+            4..=7 => self.put_both_ends::<4>(text),
+            8..=15 => self.put_both_ends::<8>(text),
+            _ => self.put_both_ends::<16>(text),
         }
     }
 
     /// Appends the first `len` bytes of `text` with one store: for texts that occur repeatedly, such as keys.
     #[inline(always)]
-    pub fn prepared(&mut self, text: &[u8; Line::SHORT], len: usize) {
+    pub fn put_prepared(&mut self, text: &[u8; Line::SHORT], len: usize) {
         self.store(*text, len.min(Line::SHORT));
     }
 
     /// Appends a text of `N` to `2 * N` bytes by storing its first and its last `N` bytes.
     #[inline]
-    fn ends<const N: usize>(&mut self, text: &[u8]) {
+    fn put_both_ends<const N: usize>(&mut self, text: &[u8]) {
         if let (Some(first), Some(last)) = (text.first_chunk::<N>(), text.last_chunk::<N>()) {
             self.store(*first, text.len() - N);
             self.store(*last, N);
@@ -148,7 +148,7 @@ impl Line {
 
     #[inline(never)]
     pub(super) fn long_item(&mut self, name: &[u8], n: u32) {
-        self.short(name);
+        self.put_short(name);
         let n = u64::from(n);
         if n >= u64::from(EIGHT_DIGITS) {
             // One or two digits, then eight.
@@ -200,7 +200,7 @@ impl Line {
     #[inline]
     pub fn timestamp(&mut self, ns: u64) {
         let text = *self.timestamps.text(ns);
-        self.short(&text);
+        self.put_short(&text);
     }
 
     /// Appends an address, IPv6 as in RFC 5952.
@@ -233,11 +233,11 @@ mod tests {
             let mut prepared = [b'.'; Line::SHORT];
             prepared[..word.len()].copy_from_slice(word.as_bytes());
             let (here, there) =
-                both(|l| l.prepared(&prepared, word.len()), |o| o.extend_from_slice(word.as_bytes()));
+                both(|l| l.put_prepared(&prepared, word.len()), |o| o.extend_from_slice(word.as_bytes()));
             prop_assert_eq!(here, there);
             let (here, there) = both(|l| l.hex(n), |o| text::put_hex(o, n));
             prop_assert_eq!(here, there);
-            let (here, there) = both(|l| l.short(word.as_bytes()), |o| o.extend_from_slice(word.as_bytes()));
+            let (here, there) = both(|l| l.put_short(word.as_bytes()), |o| o.extend_from_slice(word.as_bytes()));
             prop_assert_eq!(here, there);
             let mut holed = octets;
             for (i, octet) in holed.iter_mut().enumerate() {
@@ -259,15 +259,15 @@ mod tests {
                     prepared[..before.len()].copy_from_slice(before.as_bytes());
                     let put = |line: &mut Line| {
                         let mut cursor = Cursor::new(line);
-                        cursor.prepared(&prepared, before.len());
+                        cursor.put_prepared(&prepared, before.len());
                         cursor.decimal(n);
                         cursor.byte(b' ');
                         cursor.addr(addr);
-                        cursor.short(word.as_bytes());
+                        cursor.put_short(word.as_bytes());
                         cursor.hex(n);
                         cursor.item(before.as_bytes(), n as u32);
                         cursor.chunk(&prepared, before.len());
-                        cursor.done();
+                        cursor.finish();
                     };
                     let (here, there) = both(put, |out| {
                         let item = n as u32;
@@ -284,9 +284,9 @@ mod tests {
             let mut cursor = Cursor::new(&mut line);
             for piece in &pieces {
                 cursor.make_room(&mut out);
-                cursor.short(piece.as_bytes());
+                cursor.put_short(piece.as_bytes());
             }
-            cursor.done();
+            cursor.finish();
             line.drain(&mut out);
             prop_assert_eq!(out, pieces.concat().into_bytes());
         }
@@ -321,7 +321,7 @@ mod tests {
             let (mut line, mut out) = (Line::new(), Vec::new());
             for piece in &pieces {
                 line.make_room(&mut out);
-                line.short(piece.as_bytes());
+                line.put_short(piece.as_bytes());
             }
             line.drain(&mut out);
             prop_assert_eq!(out, pieces.concat().into_bytes());

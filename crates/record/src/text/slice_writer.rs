@@ -1,6 +1,6 @@
 //! Writes text into existing memory.
 
-use super::Room;
+use super::TextBuffer;
 use super::address::put_any;
 use super::decimal::{ASCII_ZEROS, eight_digits, put_decimal};
 use crate::Addr;
@@ -12,7 +12,7 @@ pub struct SliceWriter<'s> {
     at: usize,
 }
 
-impl Room for SliceWriter<'_> {
+impl TextBuffer for SliceWriter<'_> {
     #[inline(always)]
     fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
         if let Some(slot) = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
@@ -30,7 +30,7 @@ impl<'s> SliceWriter<'s> {
 
     /// Number of bytes written so far.
     #[inline]
-    pub fn written(&self) -> usize {
+    pub fn bytes_written(&self) -> usize {
         self.at
     }
 
@@ -90,7 +90,7 @@ mod tests {
         writer.decimal(4_294_967_295);
         writer.text(b" ");
         writer.fraction(999_999_999, 6);
-        let written = writer.written();
+        let written = writer.bytes_written();
         assert_eq!(String::from_utf8_lossy(&bytes[..written]), "at 007654321 from 192.0.2.1:4294967295 999999");
     }
 
@@ -101,6 +101,6 @@ mod tests {
         writer.text(b"abcde");
         writer.decimal(12_345);
         writer.text(b"abc");
-        assert_eq!((writer.written(), &bytes), (3, b"abc."));
+        assert_eq!((writer.bytes_written(), &bytes), (3, b"abc."));
     }
 }

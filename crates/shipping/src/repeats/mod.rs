@@ -5,7 +5,7 @@ mod nat;
 
 use super::gate::{Fate, Notice, RateBy, RepeatRequest, RowGate};
 use super::row_writer::Shipped;
-use export::{Fold, FoldTable, FoldedAs, KeyMaker, LimitedAs, RATE_WINDOW_NS, RateTable};
+use export::{FoldOutcome, FoldTable, FoldedRecords, KeyMaker, LimitedAs, RATE_WINDOW_NS, RateTable};
 use record::Value;
 use std::time::Duration;
 
@@ -93,7 +93,7 @@ impl<T: Keyed> RowGate<T> for KeyedGate<T> {
         if let Some((rate, by)) = &mut self.rate {
             self.key.clear();
             T::put_rate_key(row, *by, &mut self.key);
-            match rate.note(self.keys.key(&self.key), class, now, || T::keep(row, spare.pop())) {
+            match rate.add_record(self.keys.key(&self.key), class, now, || T::keep(row, spare.pop())) {
                 LimitedAs::Below => {}
                 LimitedAs::Kept => return Fate::StandsForLimited,
                 LimitedAs::Limited => return Fate::Limited,
@@ -102,10 +102,10 @@ impl<T: Keyed> RowGate<T> for KeyedGate<T> {
         let Some(fold) = &mut self.fold else { return Fate::Ship };
         self.key.clear();
         T::put_fold_key(row, &mut self.key);
-        match fold.note(self.keys.key(&self.key), class, T::time_ns(row), now, || T::keep(row, spare.pop())) {
-            FoldedAs::First => Fate::Ship,
-            FoldedAs::Kept => Fate::StandsForFolded,
-            FoldedAs::Folded => Fate::Folded,
+        match fold.add_record(self.keys.key(&self.key), class, T::time_ns(row), now, || T::keep(row, spare.pop())) {
+            FoldOutcome::First => Fate::Ship,
+            FoldOutcome::Kept => Fate::StandsForFolded,
+            FoldOutcome::Folded => Fate::Folded,
         }
     }
 
@@ -116,12 +116,12 @@ impl<T: Keyed> RowGate<T> for KeyedGate<T> {
     }
 
     fn unfolded(&self) -> u64 {
-        self.fold.as_ref().map_or(0, FoldTable::unfolded)
+        self.fold.as_ref().map_or(0, FoldTable::unfolded_records)
     }
 }
 
 /// Makes the notice ` ×1203 in 10 s`.
-fn folded(fold: &Fold) -> Notice {
+fn folded(fold: &FoldedRecords) -> Notice {
     let seconds = fold.window_ns.div_ceil(1_000_000_000).max(1);
     Notice {
         is_fold: true,

@@ -4,14 +4,14 @@ use super::leaving::{Leaving, groups};
 use super::numbers::{self, Numbers};
 use export::Predecessor;
 use nflog::{InheritedGroup, LogStream, NextNumber, Succession};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::run_state::RunState;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use sys::service::{KeptFile, keeps_files, memory_file, take_kept_files};
+use sys::service::{StoredFile, keeps_files, memory_file, take_stored_files};
 
 /// Prefix of the names of stored sockets; `GROUP-INODE` follows.
 const PREFIX: &str = "netwren-log-";
@@ -46,15 +46,15 @@ impl Inheritance {
         if run.manager().is_none() {
             return found;
         }
-        for file in take_kept_files() {
+        for file in take_stored_files() {
             found.add(file);
         }
         found.number();
         found
     }
 
-    fn add(&mut self, kept: KeptFile) {
-        let KeptFile { name, file } = kept;
+    fn add(&mut self, kept: StoredFile) {
+        let StoredFile { name, file } = kept;
         if name == numbers::NAME {
             self.numbers = Some(File::from(file));
             self.is_numbers_kept = true;
@@ -70,8 +70,8 @@ impl Inheritance {
                 return self.kept.push(group);
             }
         };
-        let shown = sys::escaped(name.as_bytes());
-        say(&format!("the service manager stored a descriptor `{shown}` that {why}: closed"));
+        let shown = sys::escape_bytes(name.as_bytes());
+        print_message(&format!("the service manager stored a descriptor `{shown}` that {why}: closed"));
         self.forget(&name);
     }
 
@@ -81,7 +81,7 @@ impl Inheritance {
             None => return,
             Some(Ok(numbers)) => numbers,
             Some(Err(error)) => {
-                say(&format!("the service manager stored `{}`, but {error}", numbers::NAME));
+                print_message(&format!("the service manager stored `{}`, but {error}", numbers::NAME));
                 self.forget(numbers::NAME);
                 self.numbers = None;
                 self.is_numbers_kept = false;
@@ -99,17 +99,17 @@ impl Inheritance {
     /// Requests the sockets of the run that answers at `control`; the error is a complete sentence. If no run answers,
     /// nothing is taken over.
     pub fn take_over(&mut self, control: &Path, stop: &dyn Fn() -> bool) -> Result<(), String> {
-        let asked = Predecessor::ask(control, stop).map_err(|error| format!("--take-over: {error}"))?;
+        let asked = Predecessor::request_sockets(control, stop).map_err(|error| format!("--take-over: {error}"))?;
         let Some((predecessor, left)) = asked else {
-            say(&format!("--take-over: no run answers on {}: binding the groups again", control.display()));
+            print_message(&format!("--take-over: no run answers on {}: binding the groups again", control.display()));
             return Ok(());
         };
         for (line, file) in left {
             let number = numbers::line(&line).filter(|number| number.netns_id == self.netns_id);
             let Some(NextNumber { group, next, .. }) = number else {
-                say(&format!(
+                print_message(&format!(
                     "--take-over: `{}` is not a group of this network namespace",
-                    sys::escaped(line.as_bytes())
+                    sys::escape_bytes(line.as_bytes())
                 ));
                 continue;
             };
@@ -125,7 +125,7 @@ impl Inheritance {
     pub fn succession<'h>(&mut self) -> Succession<'h> {
         let is_kept = self.run.manager().is_some() && keeps_files();
         if is_kept && self.numbers.is_none() {
-            self.numbers = memory_file(c"netwren-log-numbers").map_err(|error| say(&error.to_string())).ok();
+            self.numbers = memory_file(c"netwren-log-numbers").map_err(|error| print_message(&error.to_string())).ok();
         }
         let numbers = self.numbers.as_ref().and_then(|file| file.try_clone().ok()).filter(|_| is_kept);
         let run = Arc::clone(&self.run);
@@ -133,7 +133,7 @@ impl Inheritance {
         Succession {
             inherited: std::mem::take(&mut self.sockets),
             keep_bound: Arc::clone(self.run.keep_bound()),
-            turns: self.run.wants_turns().then(|| self.run.count_reader()),
+            turns: self.run.counts_turns().then(|| self.run.count_reader()),
             hand_over: Some(Box::new(leaving)),
         }
     }
@@ -141,19 +141,19 @@ impl Inheritance {
     /// Reports the sockets taken over, stores missing ones with the service manager, and waits until an earlier run
     /// that handed over has ended: until then, the outputs belong to that run.
     pub fn settle(&mut self, stream: &LogStream<'_>, stop: &dyn Fn() -> bool) {
-        for (group, why) in stream.refused() {
-            say(&format!("the socket of group {group} is not taken over: {why}"));
+        for (group, why) in stream.refused_groups() {
+            print_message(&format!("the socket of group {group} is not taken over: {why}"));
             self.forget(&self.name(*group));
         }
-        let taken = stream.taken_over();
+        let taken = stream.taken_groups();
         if !taken.is_empty() {
-            say(&format!("continues with {} where the earlier run stopped", groups(taken.iter().copied())));
+            print_message(&format!("continues with {} where the earlier run stopped", groups(taken.iter().copied())));
         }
         self.store(stream, taken);
         self.run.allow_hand_over();
         if let Some(predecessor) = self.predecessor.take() {
             if !predecessor.wait_for_end(stop) {
-                say("the earlier run has not ended: shared resources may be refused");
+                print_message("the earlier run has not ended: shared resources may be refused");
             }
         }
     }
@@ -180,7 +180,7 @@ impl Inheritance {
     /// Stores a file with the service manager. FDPOLL=0 keeps it from closing a socket after an error.
     fn keep(&self, name: &str, file: BorrowedFd<'_>) -> bool {
         let told = self.tell(&format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0\n"), &[file]);
-        told.map_err(|error| say(&format!("{name} is not stored for a restart: {error}"))).is_ok()
+        told.map_err(|error| print_message(&format!("{name} is not stored for a restart: {error}"))).is_ok()
     }
 
     fn forget(&self, name: &str) {
@@ -191,6 +191,6 @@ impl Inheritance {
     }
 
     fn tell(&self, text: &str, files: &[BorrowedFd<'_>]) -> Result<(), sys::SysError> {
-        self.run.manager().map_or(Ok(()), |manager| manager.tell(text, files))
+        self.run.manager().map_or(Ok(()), |manager| manager.send(text, files))
     }
 }

@@ -1,7 +1,7 @@
 //! Leaves numbers and sockets to the next run.
 use super::numbers::Numbers;
-use nflog::{HandOver, NextNumber};
-use runtime::messages::say;
+use nflog::{NextNumber, StoreNumbers};
+use runtime::messages::print_message;
 use runtime::run_state::RunState;
 use std::os::fd::BorrowedFd;
 use std::os::unix::net::UnixStream;
@@ -15,15 +15,15 @@ pub(super) struct Leaving {
     pub(super) netns_id: u64,
 }
 
-impl HandOver for Leaving {
-    fn note(&mut self, numbers: &[NextNumber]) {
+impl StoreNumbers for Leaving {
+    fn store_numbers(&mut self, numbers: &[NextNumber]) {
         let Some(Err(error)) = self.numbers.as_mut().map(|file| file.write(numbers)) else { return };
-        say(&format!("the next run cannot count the records lost in between: {error}"));
+        print_message(&format!("the next run cannot count the records lost in between: {error}"));
         self.numbers = None;
     }
 
     fn end(&mut self, sockets: &[(u16, BorrowedFd<'_>)], numbers: &[NextNumber]) {
-        self.note(numbers);
+        self.store_numbers(numbers);
         self.run.with_successor(|successor| {
             let text = match hand_over(successor, self.netns_id, sockets, numbers) {
                 Ok(()) => {
@@ -31,7 +31,7 @@ impl HandOver for Leaving {
                 }
                 Err(error) => format!("cannot hand over, records are lost from now on: {error}"),
             };
-            say(&text);
+            print_message(&text);
         });
     }
 }

@@ -45,7 +45,7 @@ impl TextCache {
         let Some(slot) = self.slots.get_mut(slot_index(&shape)) else { return write(row, cells, number, out) };
         match slot.find(&shape) {
             SlotAnswer::Ready(text) => return text.put(&shape.numbers, out),
-            SlotAnswer::Due(due) => build::<T>(due, &self.columns, shape.second, row, cells.all(), write),
+            SlotAnswer::Due(due) => build::<T>(due, &self.columns, shape.second, row, cells.all_cells(), write),
             SlotAnswer::NotReady => {}
         }
         write(row, cells, number, out);

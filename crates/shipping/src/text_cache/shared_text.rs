@@ -160,7 +160,7 @@ impl SharedText {
                 NumberForm::Microseconds => writer.fraction(n, 6),
             }
         }
-        let end = begin + writer.written();
+        let end = begin + writer.bytes_written();
         out.truncate(end);
     }
 

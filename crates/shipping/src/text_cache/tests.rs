@@ -116,7 +116,7 @@ fn columns() -> Columns {
 }
 
 fn with_cells(row: &LogRecord<'_>, then: impl FnOnce(&mut dyn RowCells)) {
-    let lookups = Lookups::none();
+    let lookups = Lookups::empty();
     let fields = COLUMNS.map(|name| LogRecords::FIELDS.iter().find(|field| field.name == name).unwrap());
     let cells = fields.map(|field| field.cell(row, &lookups));
     then(&mut &cells[..]);
@@ -152,8 +152,8 @@ proptest! {
         for [mut plain, mut caching] in pairs() {
             let (mut expected, mut out) = (Vec::new(), Vec::new());
             rows(&drawn, |row| with_cells(row, |cells| {
-                plain.write(row, cells, &Lookups::none(), &mut expected);
-                caching.write(row, cells, &Lookups::none(), &mut out);
+                plain.write(row, cells, &Lookups::empty(), &mut expected);
+                caching.write(row, cells, &Lookups::empty(), &mut out);
             }));
             let differs = expected.iter().zip(&out).position(|(one, other)| one != other);
             let near = |bytes: &[u8]| {
@@ -187,7 +187,7 @@ fn a_flood_calls_the_writer_rarely() {
         with_cells(row, |cells| {
             cache.put::<LogRecords>(row, cells, number, &mut out, &mut |row, cells, _, out| {
                 written += 1;
-                RowWriter::<LogRecords>::write(&mut json, row, cells, &Lookups::none(), out);
+                RowWriter::<LogRecords>::write(&mut json, row, cells, &Lookups::empty(), out);
             });
         });
     });

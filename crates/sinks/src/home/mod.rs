@@ -7,7 +7,7 @@ mod fit;
 mod parts;
 
 use crate::Out;
-use crate::cut::beginning;
+use crate::cut::shorten_end;
 use fit::cell;
 use record::rows::HomeScreens;
 use record::{Accounting, Columns, Next, OwnedObject, OwnedValue, Round, Sink, SinkError, Value, field_index};
@@ -57,7 +57,7 @@ impl<W: Write> Sink for HomeText<W> {
         let width = self.options.width.unwrap_or(WIDTH).max(WIDTH / 2);
         let spare = self.options.lines.unwrap_or(LINES).saturating_sub(LINES);
         let mut lines = ScreenLines { text: String::new(), width, spare, color: self.options.color };
-        let cells = Cells(cells);
+        let cells = NamedCells(cells);
         parts::head(&cells, &mut lines);
         parts::findings(&cells, &mut lines);
         parts::interfaces(&cells, &mut lines);
@@ -66,7 +66,7 @@ impl<W: Write> Sink for HomeText<W> {
         parts::retransmits(&cells, &mut lines);
         parts::flows(&cells, &mut lines);
         parts::drops(&cells, &mut lines);
-        parts::unseen(&cells, &mut lines);
+        parts::put_unseen(&cells, &mut lines);
         self.out.buf().extend_from_slice(lines.text.as_bytes());
         self.out.line_done()?;
         Ok(Next::More)
@@ -82,9 +82,9 @@ impl<W: Write> Sink for HomeText<W> {
 }
 
 /// The cells of a row, by name.
-struct Cells<'c, 'v>(&'c [Value<'v>]);
+struct NamedCells<'c, 'v>(&'c [Value<'v>]);
 
-impl<'v> Cells<'_, 'v> {
+impl<'v> NamedCells<'_, 'v> {
     fn value(&self, name: &str) -> Value<'v> {
         field_index::<HomeScreens>(name).and_then(|at| self.0.get(at)).copied().unwrap_or(Value::Null)
     }
@@ -134,22 +134,22 @@ impl ScreenLines {
 
     /// Appends a line, cut at the end of the screen.
     fn put(&mut self, tone: Tone, line: &str) {
-        let line = beginning(line.trim_end(), self.width);
-        self.paint(tone, &line);
+        let line = shorten_end(line.trim_end(), self.width);
+        self.put_painted(tone, &line);
         self.text.push('\n');
     }
 
     /// Appends a line with a label before it.
-    fn toned(&mut self, label: &str, tone: Tone, text: &str) {
+    fn put_labelled_line(&mut self, label: &str, tone: Tone, text: &str) {
         let label = cell(label, LABEL - 1);
-        self.paint(Tone::Heading, &label);
+        self.put_painted(Tone::Heading, &label);
         self.text.push(' ');
-        let text = beginning(text.trim_end(), self.width.saturating_sub(LABEL));
-        self.paint(tone, &text);
+        let text = shorten_end(text.trim_end(), self.width.saturating_sub(LABEL));
+        self.put_painted(tone, &text);
         self.text.push('\n');
     }
 
-    fn paint(&mut self, tone: Tone, text: &str) {
+    fn put_painted(&mut self, tone: Tone, text: &str) {
         let on = match tone {
             _ if !self.color => "",
             Tone::Plain => "",

@@ -1,8 +1,8 @@
 //! The lines of each part of the home screen.
 
-use super::fit::{cell, escaped, short};
-use super::{Cells, ScreenLines, Tone};
-use crate::cut::{beginning, both_ends, width_of};
+use super::fit::{cell, escape_bytes, format_short};
+use super::{NamedCells, ScreenLines, Tone};
+use crate::cut::{shorten_end, shorten_middle, width_of};
 use crate::native::{bit_rate, byte_rate, put_link_addr};
 use record::text::{put_addr, put_seconds};
 use record::{OwnedObject, OwnedValue, Value};
@@ -13,7 +13,7 @@ const INTERFACES_MAX: usize = 3;
 const SOCKET_LINES_MAX: usize = 2;
 const FLOWS_MAX: usize = 5;
 const CAUSES_MAX: usize = 3;
-const UNSEEN_MAX: usize = 2;
+const REASONS_MAX: usize = 2;
 
 /// Columns of a flow in addition to its ends and its process: protocol, direction, numbers, and the gaps between them.
 const FLOW_NUMBERS: usize = 2 + 5 + 4 + 5 + 10 + 10 + 2;
@@ -21,9 +21,9 @@ const FLOW_NUMBERS: usize = 2 + 5 + 4 + 5 + 10 + 10 + 2;
 const PROCESS: usize = 15;
 
 /// The host: its name, kernel and uptime, and when and how long it was looked at.
-pub(super) fn head(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
-    let host = both_ends(&word(cells.value("host")), 24).into_owned();
-    let mut line = format!("{host}  Linux {}", both_ends(&word(cells.value("kernel")), 24));
+pub(super) fn head(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
+    let host = shorten_middle(&word(cells.value("host")), 24).into_owned();
+    let mut line = format!("{host}  Linux {}", shorten_middle(&word(cells.value("kernel")), 24));
     if let Value::U64(up) = cells.value("uptime_s") {
         let (days, hours, minutes) = (up / 86_400, up / 3600 % 24, up / 60 % 60);
         let days = if days > 0 { format!("{days} d ") } else { String::new() };
@@ -41,13 +41,13 @@ pub(super) fn head(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
 }
 
 /// The busiest interfaces.
-pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+pub(super) fn interfaces(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
     let (mut all, total) = (cells.objects("interfaces"), cells.number("interfaces_total"));
     all.retain(|one| !is_idle(one));
     let rows = lines.rows(INTERFACES_MAX, all.len());
-    let label = counted("ifaces", total, rows);
+    let label = label_with_total("ifaces", total, rows);
     if all.is_empty() {
-        lines.labelled(&label, if total == 0 { "none" } else { "no traffic" });
+        lines.put_labelled(&label, if total == 0 { "none" } else { "no traffic" });
     }
     let with_netns = has_several_netns(&all);
     let names: Vec<String> = all.iter().take(rows).map(|one| name_in(one, "iface", with_netns)).collect();
@@ -56,7 +56,9 @@ pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let room = longest.clamp(11, 11 + lines.width.saturating_sub(80));
     for (nth, (one, name)) in all.iter().zip(&names).enumerate() {
         let rate = |bits, packets| match (one.get(bits), one.get(packets)) {
-            (Value::U64(bits), Value::U64(packets)) => format!("{:>11} {:>5} pkt/s", bit_rate(bits), short(packets)),
+            (Value::U64(bits), Value::U64(packets)) => {
+                format!("{:>11} {:>5} pkt/s", bit_rate(bits), format_short(packets))
+            }
             _ => format!("{:>23}", "rate unknown"),
         };
         let text = format!(
@@ -65,7 +67,7 @@ pub(super) fn interfaces(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
             rate("bits_in_per_s", "packets_in_per_s"),
             rate("bits_out_per_s", "packets_out_per_s")
         );
-        lines.labelled(if nth == 0 { &label } else { "" }, &text);
+        lines.put_labelled(if nth == 0 { &label } else { "" }, &text);
     }
 }
 
@@ -75,7 +77,7 @@ fn is_idle(one: &OwnedObject) -> bool {
 }
 
 /// Sockets: TCP by state, other protocols by their number.
-pub(super) fn sockets(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+pub(super) fn sockets(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
     let mut text = String::new();
     let (mut states, mut others): (Vec<String>, Vec<(String, u64)>) = Default::default();
     for one in cells.objects("sockets") {
@@ -95,13 +97,13 @@ pub(super) fn sockets(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     let others: Vec<String> = others.into_iter().map(|(proto, count)| format!("{proto} {count}")).collect();
     text.push_str(&others.join(", "));
     let text = text.trim_end_matches("; ");
-    lines.folded("sockets", if text.is_empty() { "none" } else { text }, SOCKET_LINES_MAX);
+    lines.put_folded("sockets", if text.is_empty() { "none" } else { text }, SOCKET_LINES_MAX);
 }
 
 /// The fullest connection-tracking table.
-pub(super) fn conntrack(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+pub(super) fn conntrack(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("conntrack");
-    let Some(one) = all.first() else { return lines.labelled("conntrack", "no readable table") };
+    let Some(one) = all.first() else { return lines.put_labelled("conntrack", "no readable table") };
     let (entries, max) = (number(one.get("entries")), number(one.get("max")));
     let mut text = format!("{entries} of {max} entries ({})", percent(entries, max));
     for (name, words) in
@@ -117,11 +119,11 @@ pub(super) fn conntrack(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
     if all.len() > 1 {
         let _ = write!(text, " in {}", word(one.get("netns")));
     }
-    lines.labelled("conntrack", &text);
+    lines.put_labelled("conntrack", &text);
 }
 
 /// Retransmitted segments.
-pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+pub(super) fn retransmits(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
     let text = match (cells.value("segs_out"), cells.value("retransmits")) {
         (Value::U64(sent), Value::U64(again)) if again > 0 => {
             // The kernel counts retransmitted segments separately.
@@ -130,20 +132,20 @@ pub(super) fn retransmits(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
         (Value::U64(sent), Value::U64(_)) => format!("{sent} segments sent, none retransmitted"),
         _ => "segments and retransmits unknown: only one reading".to_owned(),
     };
-    lines.labelled("tcp", &text);
+    lines.put_labelled("tcp", &text);
 }
 
 /// The flows that carry most, with their owners.
-pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+pub(super) fn flows(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("flows");
     let rows = lines.rows(FLOWS_MAX, all.len());
-    let label = counted("flows", cells.number("flows_total"), rows);
+    let label = label_with_total("flows", cells.number("flows_total"), rows);
     if all.is_empty() {
-        return lines.labelled(&label, "none");
+        return lines.put_labelled(&label, "none");
     }
     let with_netns = has_several_netns(&all);
     let betweens: Vec<String> = all.iter().take(rows).map(|one| ends_of(one, with_netns)).collect();
-    let holders: Vec<String> = all.iter().take(rows).map(holder).collect();
+    let holders: Vec<String> = all.iter().take(rows).map(format_owner).collect();
     let most = PROCESS + lines.width.saturating_sub(80) / 2;
     let process = holders.iter().map(|holder| width_of(holder)).max().unwrap_or(0).min(most);
     // The numbers stay next to the ends on wide screens.
@@ -161,10 +163,10 @@ pub(super) fn flows(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
         let line = format!(
             "  {proto:<4} {direction:<3} {}{:>5} {:>9} {:>9}  {}",
             cell(between, ends),
-            short(number(one.get("connections"))),
+            format_short(number(one.get("connections"))),
             rate("bytes_in_per_s"),
             rate("bytes_out_per_s"),
-            both_ends(holder, process)
+            shorten_middle(holder, process)
         );
         lines.put(Tone::Plain, &line);
     }
@@ -178,13 +180,13 @@ fn ends_of(one: &OwnedObject, with_netns: bool) -> String {
 }
 
 /// Dropped packets, by cause.
-pub(super) fn drops(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+pub(super) fn drops(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("drops");
     let by_counters = matches!(cells.value("drops_via"), Value::Name("counters"));
     let rows = lines.rows(CAUSES_MAX, all.len());
-    let label = counted("drops", all.len() as u64, rows);
+    let label = label_with_total("drops", all.len() as u64, rows);
     if all.is_empty() {
-        lines.labelled(&label, if by_counters { "none according to the kernel's drop counters" } else { "none" });
+        lines.put_labelled(&label, if by_counters { "none according to the kernel's drop counters" } else { "none" });
     }
     let with_netns = has_several_netns(&all);
     for (nth, one) in all.iter().take(rows).enumerate() {
@@ -196,17 +198,17 @@ pub(super) fn drops(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
             }
             let _ = write!(text, "{before}{}", word(one.get(name)));
         }
-        lines.labelled(if nth == 0 { &label } else { "" }, &text);
+        lines.put_labelled(if nth == 0 { &label } else { "" }, &text);
     }
 }
 
 /// The worst findings.
-pub(super) fn findings(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+pub(super) fn findings(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
     let all = cells.objects("findings");
     let rows = lines.rows(CAUSES_MAX, all.len());
-    let label = counted("findings", cells.number("findings_total"), rows);
+    let label = label_with_total("findings", cells.number("findings_total"), rows);
     if all.is_empty() {
-        lines.labelled(&label, "none");
+        lines.put_labelled(&label, "none");
     }
     let with_netns = has_several_netns(&all);
     for (nth, one) in all.iter().take(rows).enumerate() {
@@ -218,26 +220,26 @@ pub(super) fn findings(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
             "warning" => Tone::Halfway,
             _ => Tone::Plain,
         };
-        lines.toned(if nth == 0 { &label } else { "" }, tone, &text);
+        lines.put_labelled_line(if nth == 0 { &label } else { "" }, tone, &text);
     }
     if !all.is_empty() {
-        lines.labelled("", "run `netwren doctor` for evidence and fixes");
+        lines.put_labelled("", "run `netwren doctor` for evidence and fixes");
     }
 }
 
 /// Reasons why something is missing.
-pub(super) fn unseen(cells: &Cells<'_, '_>, lines: &mut ScreenLines) {
+pub(super) fn put_unseen(cells: &NamedCells<'_, '_>, lines: &mut ScreenLines) {
     let mut all = Vec::new();
     cells.value("unseen").for_each_item(&mut |item| all.push(word(item)));
-    let label = counted("not seen", all.len() as u64, all.len().min(UNSEEN_MAX));
-    for (nth, text) in all.iter().take(UNSEEN_MAX).enumerate() {
-        lines.labelled(if nth == 0 { &label } else { "" }, text);
+    let label = label_with_total("not seen", all.len() as u64, all.len().min(REASONS_MAX));
+    for (nth, text) in all.iter().take(REASONS_MAX).enumerate() {
+        lines.put_labelled(if nth == 0 { &label } else { "" }, text);
     }
 }
 
 /// Returns the label of a part, with the total number if not all are shown.
-fn counted(label: &str, total: u64, shown: usize) -> String {
-    if total > shown as u64 { format!("{label} ({})", short(total)) } else { label.to_owned() }
+fn label_with_total(label: &str, total: u64, shown: usize) -> String {
+    if total > shown as u64 { format!("{label} ({})", format_short(total)) } else { label.to_owned() }
 }
 
 /// True if the objects are from more than one network namespace.
@@ -256,7 +258,7 @@ fn name_in(one: &OwnedObject, name: &str, with_netns: bool) -> String {
 }
 
 /// Returns the process of a flow with its pid, and its container.
-fn holder(one: &OwnedObject) -> String {
+fn format_owner(one: &OwnedObject) -> String {
     let (process, container) = (one.get("process"), one.get("container"));
     if process.is_null() {
         return "-".to_owned();
@@ -286,8 +288,8 @@ fn number(value: Value<'_>) -> u64 {
 fn word(value: Value<'_>) -> String {
     match value {
         Value::Name(word) | Value::Guess(word) => word.to_owned(),
-        Value::Bytes(bytes) => escaped(bytes),
-        Value::FirstOf(bytes, others) => format!("{} +{others}", escaped(bytes)),
+        Value::Bytes(bytes) => escape_bytes(bytes),
+        Value::FirstOf(bytes, others) => format!("{} +{others}", escape_bytes(bytes)),
         Value::U64(n) => n.to_string(),
         Value::Addr(addr) => {
             let mut text = Vec::new();
@@ -311,19 +313,19 @@ fn percent(part: u64, whole: u64) -> String {
 
 impl ScreenLines {
     /// Appends a line with a label, cut at its end if it is too long.
-    fn labelled(&mut self, label: &str, text: &str) {
-        self.toned(label, Tone::Plain, text);
+    fn put_labelled(&mut self, label: &str, text: &str) {
+        self.put_labelled_line(label, Tone::Plain, text);
     }
 
     /// Appends a text, folded into at most `lines_max` lines.
-    fn folded(&mut self, label: &str, text: &str, lines_max: usize) {
+    fn put_folded(&mut self, label: &str, text: &str, lines_max: usize) {
         let room = self.width.saturating_sub(super::LABEL);
         let mut rest = text;
         for nth in 0..lines_max {
             let is_last = nth + 1 == lines_max || rest.len() <= room;
             let at = if is_last { rest.len() } else { fold_at(rest, room) };
             let (now, after) = rest.split_at(at);
-            self.labelled(if nth == 0 { label } else { "" }, &beginning(now.trim(), room));
+            self.put_labelled(if nth == 0 { label } else { "" }, &shorten_end(now.trim(), room));
             rest = after.trim_start();
             if rest.is_empty() {
                 return;

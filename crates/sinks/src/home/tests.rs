@@ -5,7 +5,7 @@ use record::{Addr, Lookups, Table};
 use unicode_width::UnicodeWidthStr;
 
 fn object(members: &'static [record::Member], values: &[Value<'_>]) -> OwnedObject {
-    OwnedObject::of(members, values.iter().copied())
+    OwnedObject::new(members, values.iter().copied())
 }
 
 /// A host with more of everything than fits on a screen, and with hostile names.
@@ -65,7 +65,7 @@ fn text(screen: &HomeScreen, width: Option<usize>) -> String {
 fn text_of(screen: &HomeScreen, width: Option<usize>, lines: Option<usize>) -> String {
     let mut sink = HomeText::new(Out::new(Vec::new()), HomeTextOptions { color: false, width, lines });
     sink.begin(&Columns::default(), None).unwrap();
-    let lookups = Lookups::none();
+    let lookups = Lookups::empty();
     let cells: Vec<Value<'_>> = HomeScreens::FIELDS.iter().map(|field| field.cell(screen, &lookups)).collect();
     assert_eq!(sink.row(&cells).unwrap(), Next::More);
     sink.end(&Accounting::default()).unwrap();

@@ -15,7 +15,7 @@ use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use std::io::Write;
 
 /// Longest time before repetitions are reported in a pipe.
-const TOLD_AFTER_NS: u64 = 10_000_000_000;
+const REPEAT_REPORT_NS: u64 = 10_000_000_000;
 
 /// The options of the log tail.
 pub struct LogTailOptions {
@@ -74,8 +74,8 @@ impl<W: Write> LogTail<W> {
         // line one; the last column stays free.
         let taken = 9 + count.len().saturating_sub(1) + 2;
         let room = width.map(|width| width.max(40).saturating_sub(taken));
-        buf.extend_from_slice(room.map_or(&self.newest, |room| cut(&self.newest, room)));
-        if room.is_some_and(|room| cut(&self.newest, room).len() < self.newest.len()) {
+        buf.extend_from_slice(room.map_or(&self.newest, |room| beginning_of(&self.newest, room)));
+        if room.is_some_and(|room| beginning_of(&self.newest, room).len() < self.newest.len()) {
             buf.extend_from_slice("…".as_bytes());
         }
         if color {
@@ -100,13 +100,13 @@ impl<W: Write> LogTail<W> {
                 self.out.buf().push(b'\n');
             }
         } else if self.times > 1 {
-            self.tell_repetitions();
+            self.put_repetitions();
         }
         self.is_open = false;
     }
 
     /// Writes, in a pipe, how often the line above was repeated.
-    fn tell_repetitions(&mut self) {
+    fn put_repetitions(&mut self) {
         let (clock, seen_ns, again) = (self.options.clock, self.seen_ns, self.times - 1);
         let buf = self.out.buf();
         put_clock(buf, clock, seen_ns);
@@ -145,8 +145,8 @@ impl<W: Write> Sink for LogTail<W> {
             // The next flush writes it: of a thousand repetitions in one batch, the terminal sees only the last count.
             Some(_) if is_same => {}
             None if is_same => {
-                if time_ns.saturating_sub(self.written_ns) >= TOLD_AFTER_NS {
-                    self.tell_repetitions();
+                if time_ns.saturating_sub(self.written_ns) >= REPEAT_REPORT_NS {
+                    self.put_repetitions();
                 }
             }
             _ => self.put_newest(),
@@ -189,7 +189,7 @@ fn color_of(cells: &[Value<'_>]) -> &'static str {
 
 /// Returns the beginning of a text that takes at most `columns`. Non-ASCII characters count twice, except our own
 /// arrow.
-fn cut(text: &[u8], columns: usize) -> &[u8] {
+fn beginning_of(text: &[u8], columns: usize) -> &[u8] {
     let text = std::str::from_utf8(text).unwrap_or_default();
     let mut left = columns;
     for (at, c) in text.char_indices() {

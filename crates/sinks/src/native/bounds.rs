@@ -52,11 +52,11 @@ const BOUNDS: &[(&str, Bound)] = &[
 
 /// The bounds of the columns of one table.
 #[derive(Default)]
-pub(super) struct Bounds(Vec<Option<Placed>>);
+pub(super) struct Bounds(Vec<Option<PlacedBound>>);
 
 /// A bound with the indexes of the columns that it compares.
 #[derive(Clone, Copy)]
-struct Placed {
+struct PlacedBound {
     bound: Bound,
     limit: Option<usize>,
     state: Option<usize>,
@@ -64,7 +64,7 @@ struct Placed {
 
 impl Bounds {
     /// Returns the bounds of these columns.
-    pub(super) fn of(columns: &Columns) -> Bounds {
+    pub(super) fn from_columns(columns: &Columns) -> Bounds {
         let place = |name: &str| columns.0.iter().position(|column| &*column.name == name);
         let of = |name: &str| {
             let (_, bound) = BOUNDS.iter().find(|(bounded, _)| *bounded == name)?;
@@ -72,7 +72,7 @@ impl Bounds {
                 Bound::AboveShare(limit, _) | Bound::AboveBacklog(limit) => place(limit),
                 _ => None,
             };
-            Some(Placed { bound: *bound, limit, state: place(STATE) })
+            Some(PlacedBound { bound: *bound, limit, state: place(STATE) })
         };
         Bounds(columns.0.iter().map(|column| of(&column.name)).collect())
     }
@@ -110,7 +110,7 @@ mod tests {
 
     fn tones(cells: &[(&str, Value<'_>)]) -> Vec<Option<Tone>> {
         let columns = cells.iter().map(|(name, _)| Column { name: (*name).into(), kind: record::Kind::Count });
-        let bounds = Bounds::of(&Columns(columns.collect()));
+        let bounds = Bounds::from_columns(&Columns(columns.collect()));
         let values: Vec<Value<'_>> = cells.iter().map(|(_, value)| *value).collect();
         (0..cells.len()).map(|column| bounds.tone(column, &values)).collect()
     }

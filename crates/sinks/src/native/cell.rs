@@ -15,7 +15,7 @@ pub(crate) struct Form {
 
 impl Form {
     /// Returns the forms of all columns; `null` returns the word for null of a column.
-    pub(crate) fn of(columns: &Columns, null: impl Fn(&str) -> &'static str) -> Vec<Form> {
+    pub(crate) fn from_columns(columns: &Columns, null: impl Fn(&str) -> &'static str) -> Vec<Form> {
         columns.0.iter().map(|c| Form { hex: c.kind == Kind::Hex, null: null(&c.name) }).collect()
     }
 
@@ -24,14 +24,14 @@ impl Form {
     pub(super) fn put_fast(self, line: &mut Line, out: &mut Vec<u8>, cell: Value<'_>) {
         line.make_room(out);
         match cell {
-            Value::Null => line.short(self.null.as_bytes()),
+            Value::Null => line.put_short(self.null.as_bytes()),
             Value::U64(n) if !self.hex => line.decimal(n),
-            Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
+            Value::Name(word) if word.len() <= Line::SHORT => line.put_short(word.as_bytes()),
             Value::Addr(addr) => line.addr(addr),
             Value::Time(ns) => line.timestamp(ns),
             Value::Endpoint(addr, port) => put_endpoint(line, addr, port),
             Value::Bytes(bytes) if bytes.len() <= Line::SHORT && text::is_plain(bytes) && bytes != b"-" => {
-                line.short(bytes)
+                line.put_short(bytes)
             }
             rare => {
                 line.drain(out);

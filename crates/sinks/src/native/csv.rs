@@ -64,7 +64,7 @@ fn put_row(
 
 impl<W: Write> Sink for Csv<W> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
-        self.forms = Form::of(columns, |_| "");
+        self.forms = Form::from_columns(columns, |_| "");
         let buf = self.out.buf();
         round::put_separator(buf, round, LINE_END);
         if self.options.header {

@@ -32,7 +32,7 @@ impl FixedText {
     #[inline(always)]
     pub(crate) fn put(&self, line: &mut Cursor<'_>, out: &mut Vec<u8>) {
         match &self.short {
-            Some(short) => line.prepared(short, self.text.len()),
+            Some(short) => line.put_prepared(short, self.text.len()),
             None => line.with_line(|line| put_piece(line, out, &self.text)),
         }
     }
@@ -43,7 +43,7 @@ impl FixedText {
 pub(crate) fn put_piece(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     line.make_room(out);
     if text.len() <= Line::SHORT {
-        return line.short(text);
+        return line.put_short(text);
     }
     line.drain(out);
     out.extend_from_slice(text);

@@ -39,7 +39,7 @@ pub(super) struct Human {
 
 impl Human {
     /// Returns the form of a column, with units.
-    pub(super) fn of(form: Form, column: &Column, clock: LocalClock) -> Human {
+    pub(super) fn from_column(form: Form, column: &Column, clock: LocalClock) -> Human {
         let unit = match column.kind {
             Kind::Bytes if column.name.ends_with("_per_s") => Unit::BytesPerSecond,
             Kind::Bytes => Unit::Bytes,
@@ -217,9 +217,9 @@ mod tests {
     fn shown_as(name: &str, kind: Kind, cell: Value<'_>) -> String {
         let clock = LocalClock { now_s: || 86_400, local: noon };
         let columns = record::Columns(vec![Column { name: name.into(), kind }]);
-        let form = Form::of(&columns, |_| "-").remove(0);
+        let form = Form::from_columns(&columns, |_| "-").remove(0);
         let mut out = Vec::new();
-        Human::of(form, &columns.0[0], clock).put(&mut out, cell);
+        Human::from_column(form, &columns.0[0], clock).put(&mut out, cell);
         String::from_utf8_lossy(&out).into_owned()
     }
 

@@ -43,7 +43,7 @@ impl JsonKey {
             }
             Value::Name(word) if word.len() <= Line::SHORT => {
                 self.quoted.put(line, out);
-                line.short(word.as_bytes());
+                line.put_short(word.as_bytes());
             }
             Value::Addr(addr) => {
                 self.quoted.put(line, out);
@@ -51,7 +51,7 @@ impl JsonKey {
             }
             Value::Bytes(text) if text.len() <= Line::SHORT && text::is_plain(text) => {
                 self.quoted.put(line, out);
-                line.short(text);
+                line.put_short(text);
             }
             rare => {
                 self.plain.put(line, out);
@@ -76,7 +76,7 @@ impl JsonRows {
         for (key, cell) in self.keys.iter().zip(cells) {
             key.put_with(cell, &mut line, out);
         }
-        line.done();
+        line.finish();
         self.end_row(cells, out);
     }
 
@@ -105,7 +105,7 @@ impl JsonRows {
                 gap = Some(start..out.len());
             });
         }
-        line.done();
+        line.finish();
         self.end_row(cells, out);
         gap
     }
@@ -113,7 +113,7 @@ impl JsonRows {
     #[inline(always)]
     fn end_row(&mut self, cells: &[Value<'_>], out: &mut Vec<u8>) {
         let is_empty = self.keys.is_empty() || cells.is_empty();
-        self.line.short(if is_empty { b"{}\n" } else { b"}\n" });
+        self.line.put_short(if is_empty { b"{}\n" } else { b"}\n" });
         self.line.drain(out);
     }
 
@@ -129,13 +129,13 @@ impl JsonRows {
 fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
     match cell {
         Value::U64(n) => line.decimal(n),
-        Value::Name(word) if word.len() <= Line::SHORT => put_quoted(line, |line| line.short(word.as_bytes())),
+        Value::Name(word) if word.len() <= Line::SHORT => put_quoted(line, |line| line.put_short(word.as_bytes())),
         Value::Addr(addr) => put_quoted(line, |line| line.addr(addr)),
         Value::Time(ns) => put_quoted(line, |line| line.timestamp(ns)),
         Value::Endpoint(addr, port) => put_quoted(line, |line| put_endpoint(line, addr, port)),
         Value::Bits(bits, names) => put_bits(line, buf, bits, names),
         Value::Bytes(text) if text.len() <= Line::SHORT && text::is_plain(text) => {
-            put_quoted(line, |line| line.short(text))
+            put_quoted(line, |line| line.put_short(text))
         }
         rare => {
             line.drain(buf);
@@ -148,7 +148,7 @@ fn put_fast(line: &mut Line, buf: &mut Vec<u8>, cell: Value<'_>) {
 fn put_bits(line: &mut Line, out: &mut Vec<u8>, bits: u32, names: &'static [&'static str]) {
     line.byte(b'[');
     for (i, word) in Value::Bits(bits, names).words().iter().enumerate() {
-        line.short(if i == 0 { b"\"" } else { b",\"" });
+        line.put_short(if i == 0 { b"\"" } else { b",\"" });
         put_piece(line, out, word);
         line.byte(b'"');
     }

@@ -20,7 +20,7 @@ pub(crate) use fixed_text::{FixedText, put_piece};
 pub use human::{LocalClock, bit_rate, byte_rate};
 pub use json::Json;
 pub use json_rows::JsonRows;
-pub use room::Room;
+pub use room::TableRoom;
 pub use table::{TableWriter, headings};
 pub use text::Text;
 pub use value::put_json_value;

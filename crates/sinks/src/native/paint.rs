@@ -24,7 +24,7 @@ pub(super) enum Tone {
 
 impl Tone {
     /// Returns the tone of a cell.
-    pub(super) fn of(cell: Value<'_>) -> Tone {
+    pub(super) fn from_cell(cell: Value<'_>) -> Tone {
         match cell {
             Value::Null => Tone::Faint,
             Value::Name(word) => Tone::of_word(word),
@@ -45,7 +45,7 @@ impl Tone {
         }
     }
 
-    fn style(self) -> Style {
+    fn to_style(self) -> Style {
         let colored = |color: AnsiColor| Style::new().fg_color(Some(color.into()));
         match self {
             Tone::Plain => Style::new(),
@@ -71,7 +71,7 @@ impl Palette {
     /// The palette; without `color` it writes no escape sequences.
     pub(super) fn new(color: bool) -> Palette {
         let bytes = |text: String| if color { text.into_bytes().into_boxed_slice() } else { Box::default() };
-        Palette { on: TONES.map(|t| bytes(t.style().render().to_string())), off: bytes(Reset.render().to_string()) }
+        Palette { on: TONES.map(|t| bytes(t.to_style().render().to_string())), off: bytes(Reset.render().to_string()) }
     }
 
     /// Appends `text` in `tone`.
@@ -83,17 +83,17 @@ impl Palette {
 
     /// Begins a text in `tone`.
     pub(super) fn begin(&self, out: &mut Vec<u8>, tone: Tone) {
-        out.extend_from_slice(self.on(tone));
+        out.extend_from_slice(self.start_sequence(tone));
     }
 
     /// Ends a text in `tone`.
     pub(super) fn end(&self, out: &mut Vec<u8>, tone: Tone) {
-        if !self.on(tone).is_empty() {
+        if !self.start_sequence(tone).is_empty() {
             out.extend_from_slice(&self.off);
         }
     }
 
-    fn on(&self, tone: Tone) -> &[u8] {
+    fn start_sequence(&self, tone: Tone) -> &[u8] {
         self.on.get(tone as usize).map_or(&[], |on| on)
     }
 }

@@ -1,6 +1,6 @@
 //! The room of a table on a terminal: the columns that fit, and their widths.
 //!
-//! It knows widths and names, but no cells. Start reading at [`Room::share_out`].
+//! It knows widths and names, but no cells. Start reading at [`TableRoom::share_out`].
 
 /// Blanks between columns.
 pub(super) const GAP: usize = 2;
@@ -19,7 +19,7 @@ pub(super) const ADDRESS_MAX: usize = 48;
 /// keep up to 24 columns. Columns that are neither in `named` nor in `keeps` are dropped first, starting with the
 /// last; then those in `keeps`, from its end; the columns that the user named are dropped last.
 #[derive(Clone, Debug, Default)]
-pub struct Room {
+pub struct TableRoom {
     /// Columns of the screen.
     pub width: usize,
     /// Names of the columns that the user requested.
@@ -34,7 +34,7 @@ pub struct Room {
 
 /// Widths of one column of the table.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Wishes<'n> {
+pub(super) struct ColumnWidths<'n> {
     /// Its name.
     pub(super) name: &'n str,
     /// Width of the widest cell.
@@ -47,19 +47,19 @@ pub(super) struct Wishes<'n> {
     pub(super) least: usize,
 }
 
-impl Wishes<'_> {
+impl ColumnWidths<'_> {
     /// Returns the width below which the column is dropped.
-    fn least(&self) -> usize {
+    fn least_width(&self) -> usize {
         self.cells.min(self.least).max(self.word)
     }
 }
 
-impl Room {
+impl TableRoom {
     /// Returns the widths of the columns; `None` for one that does not fit.
-    pub(super) fn share_out(&self, columns: &[Wishes<'_>]) -> Vec<Option<usize>> {
-        let mut widths: Vec<Option<usize>> = columns.iter().map(|column| Some(column.least())).collect();
-        while taken(&widths) > self.width {
-            match self.leaving(columns, &widths) {
+    pub(super) fn share_out(&self, columns: &[ColumnWidths<'_>]) -> Vec<Option<usize>> {
+        let mut widths: Vec<Option<usize>> = columns.iter().map(|column| Some(column.least_width())).collect();
+        while line_width(&widths) > self.width {
+            match self.column_to_drop(columns, &widths) {
                 Some(index) => {
                     if let Some(width) = widths.get_mut(index) {
                         *width = None;
@@ -78,16 +78,16 @@ impl Room {
     }
 
     /// Returns the column to drop next; `None` if only one is left.
-    fn leaving(&self, columns: &[Wishes<'_>], widths: &[Option<usize>]) -> Option<usize> {
+    fn column_to_drop(&self, columns: &[ColumnWidths<'_>], widths: &[Option<usize>]) -> Option<usize> {
         let shown = || widths.iter().enumerate().filter(|(_, width)| width.is_some()).map(|(index, _)| index);
         if shown().count() < 2 {
             return None;
         }
-        shown().max_by_key(|&index| self.turn(columns.get(index).map_or("", |column| column.name), index))
+        shown().max_by_key(|&index| self.drop_rank(columns.get(index).map_or("", |column| column.name), index))
     }
 
     /// Returns the rank of a column: the one with the highest rank is dropped first.
-    fn turn(&self, name: &str, index: usize) -> (u8, usize) {
+    fn drop_rank(&self, name: &str, index: usize) -> (u8, usize) {
         if self.named.contains(&name) {
             return (0, index);
         }
@@ -98,8 +98,8 @@ impl Room {
     }
 
     /// Distributes the remaining width, one column of the screen at a time, to the narrowest column with wider cells.
-    fn grow_to_cells(&self, widths: &mut [Option<usize>], columns: &[Wishes<'_>]) {
-        for _ in taken(widths)..self.width {
+    fn grow_to_cells(&self, widths: &mut [Option<usize>], columns: &[ColumnWidths<'_>]) {
+        for _ in line_width(widths)..self.width {
             let shown = widths.iter_mut().zip(columns).filter_map(|(width, column)| Some((width.as_mut()?, column)));
             let hungry = shown.filter(|(width, column)| **width < column.cells);
             let Some((width, _)) = hungry.min_by_key(|(width, _)| **width) else { return };
@@ -108,8 +108,8 @@ impl Room {
     }
 
     /// Completes headings with the width that then remains, starting with those that need least.
-    fn grow_to_headings(&self, widths: &mut [Option<usize>], columns: &[Wishes<'_>]) {
-        let mut left = self.width.saturating_sub(taken(widths));
+    fn grow_to_headings(&self, widths: &mut [Option<usize>], columns: &[ColumnWidths<'_>]) {
+        let mut left = self.width.saturating_sub(line_width(widths));
         loop {
             let shown = widths.iter_mut().zip(columns).filter_map(|(width, column)| Some((width.as_mut()?, column)));
             let lacking = shown.map(|(width, column)| (column.heading.saturating_sub(*width), width));
@@ -125,7 +125,7 @@ impl Room {
 }
 
 /// Returns the width of a line.
-pub(super) fn taken(widths: &[Option<usize>]) -> usize {
+pub(super) fn line_width(widths: &[Option<usize>]) -> usize {
     let shown = widths.iter().flatten();
     shown.clone().sum::<usize>() + shown.count().saturating_sub(1) * GAP
 }
@@ -150,13 +150,13 @@ pub(super) fn heading_lines(heading: &str, width: usize) -> Vec<&str> {
 mod tests {
     use super::*;
 
-    fn column(name: &str, cells: usize, is_text: bool) -> Wishes<'_> {
+    fn column(name: &str, cells: usize, is_text: bool) -> ColumnWidths<'_> {
         let word = name.split_inclusive('_').map(str::len).max().unwrap_or(0);
-        Wishes { name, cells, heading: name.len(), word, least: if is_text { TEXT_MIN } else { usize::MAX } }
+        ColumnWidths { name, cells, heading: name.len(), word, least: if is_text { TEXT_MIN } else { usize::MAX } }
     }
 
-    fn room(width: usize, named: &[&'static str], keeps: &[&'static str]) -> Room {
-        Room { width, named: named.to_vec(), keeps: keeps.to_vec(), ..Room::default() }
+    fn room(width: usize, named: &[&'static str], keeps: &[&'static str]) -> TableRoom {
+        TableRoom { width, named: named.to_vec(), keeps: keeps.to_vec(), ..TableRoom::default() }
     }
 
     #[test]
@@ -179,9 +179,10 @@ mod tests {
 
     #[test]
     fn no_table_is_wider_than_its_room() {
-        let columns: Vec<Wishes<'_>> = (0..20).map(|n| column("some_long_heading", n * 7 % 40, n % 3 == 0)).collect();
+        let columns: Vec<ColumnWidths<'_>> =
+            (0..20).map(|n| column("some_long_heading", n * 7 % 40, n % 3 == 0)).collect();
         for width in 1..300 {
-            assert!(taken(&room(width, &[], &[]).share_out(&columns)) <= width, "{width}");
+            assert!(line_width(&room(width, &[], &[]).share_out(&columns)) <= width, "{width}");
         }
     }
 

@@ -4,10 +4,10 @@ use super::bounds::Bounds;
 use super::cell::Form;
 use super::human::{Human, LocalClock, name_of};
 use super::paint::{Palette, Tone};
-use super::room::{ADDRESS_MAX, GAP, NAME_MIN, Room, TEXT_MIN, Wishes, heading_lines, taken};
+use super::room::{ADDRESS_MAX, ColumnWidths, GAP, NAME_MIN, TEXT_MIN, TableRoom, heading_lines, line_width};
 use super::{FormatOptions, round};
 use crate::Out;
-use crate::cut::{both_ends, put_beginning, put_both_ends, width_of};
+use crate::cut::{put_beginning, put_shortened_middle, shorten_middle, width_of};
 use record::{Accounting, Column, Columns, Kind, Next, Round, Sink, SinkError, Value, text};
 use std::io::Write;
 
@@ -33,22 +33,22 @@ const PROSE: [&str; 12] = [
 /// Writes a table with aligned columns, field names as headings and, if requested, colour.
 ///
 /// Widths come from the first 200 rows (or from all, if there are fewer). Rows after this sample are written as they
-/// arrive. A flush ends the sample early. Without a [`Room`] nothing is cut: a longer cell later pushes the rest of
-/// its line to the right. With a room no line exceeds it; [`Room`] decides which columns are dropped, and the last
-/// line names them.
+/// arrive. A flush ends the sample early. Without a [`TableRoom`] nothing is cut: a longer cell later pushes the rest
+/// of its line to the right. With a room no line exceeds it; [`TableRoom`] decides which columns are dropped, and the
+/// last line names them.
 pub struct TableWriter<W> {
     out: Out<W>,
     options: FormatOptions,
     palette: Palette,
-    room: Option<Room>,
+    room: Option<TableRoom>,
     clock: Option<LocalClock>,
     /// Names of the columns that are written only if a row needs them.
     unusual: Vec<&'static str>,
-    lanes: Vec<Lane>,
+    lanes: Vec<ScreenColumn>,
     bounds: Bounds,
     /// Consecutive formatted cells of the rows held back.
     bytes: Vec<u8>,
-    cuts: Vec<Cut>,
+    cuts: Vec<CellEnd>,
     rows_held: usize,
     sampling: bool,
     /// Free columns of the screen after the widest line: longer cells may push theirs this far.
@@ -56,7 +56,7 @@ pub struct TableWriter<W> {
 }
 
 /// A column of the table on the screen.
-struct Lane {
+struct ScreenColumn {
     name: Box<str>,
     heading: Box<str>,
     form: Form,
@@ -77,7 +77,7 @@ struct Lane {
 
 /// A formatted cell: its end in the bytes, and its width on the screen.
 #[derive(Clone, Copy)]
-struct Cut {
+struct CellEnd {
     end: usize,
     width: usize,
     tone: Tone,
@@ -104,7 +104,7 @@ impl<W: Write> TableWriter<W> {
     }
 
     /// Limits the table to the room.
-    pub fn within(self, room: Option<Room>) -> TableWriter<W> {
+    pub fn with_room(self, room: Option<TableRoom>) -> TableWriter<W> {
         TableWriter { room, ..self }
     }
 
@@ -124,7 +124,7 @@ impl<W: Write> TableWriter<W> {
         self.out
     }
 
-    fn hold(&mut self, cells: &[Value<'_>]) {
+    fn hold_row(&mut self, cells: &[Value<'_>]) {
         if !self.unusual.is_empty() {
             self.count_needed(cells);
         }
@@ -138,7 +138,11 @@ impl<W: Write> TableWriter<W> {
                 lane.cells = lane.cells.max(width);
             }
             let bound = if self.options.color { self.bounds.tone(index, cells) } else { None };
-            self.cuts.push(Cut { end: self.bytes.len(), width, tone: bound.unwrap_or_else(|| Tone::of(cell)) });
+            self.cuts.push(CellEnd {
+                end: self.bytes.len(),
+                width,
+                tone: bound.unwrap_or_else(|| Tone::from_cell(cell)),
+            });
         }
         self.rows_held += 1;
     }
@@ -159,14 +163,14 @@ impl<W: Write> TableWriter<W> {
     /// Determines the widths, writes the heading, then the rows held back.
     fn end_sample(&mut self) -> Result<(), SinkError> {
         self.sampling = false;
-        self.settle();
+        self.decide_widths();
         if self.options.header {
             self.put_headings()?;
         }
-        self.let_go()
+        self.write_held_rows()
     }
 
-    fn settle(&mut self) {
+    fn decide_widths(&mut self) {
         let has_header = self.options.header;
         for lane in &mut self.lanes {
             lane.unwritten = lane.unwritten.filter(|rows| *rows == 0);
@@ -174,10 +178,10 @@ impl<W: Write> TableWriter<W> {
             lane.width = if lane.unwritten.is_none() { Some(lane.cells.max(heading)) } else { None };
         }
         let Some(room) = &self.room else { return };
-        let mut lanes: Vec<&mut Lane> = self.lanes.iter_mut().filter(|lane| lane.unwritten.is_none()).collect();
-        let wishes: Vec<Wishes<'_>> = lanes.iter().map(|lane| lane.wishes(has_header)).collect();
+        let mut lanes: Vec<&mut ScreenColumn> = self.lanes.iter_mut().filter(|lane| lane.unwritten.is_none()).collect();
+        let wishes: Vec<ColumnWidths<'_>> = lanes.iter().map(|lane| lane.column_widths(has_header)).collect();
         let widths = room.share_out(&wishes);
-        self.slack = room.width.saturating_sub(taken(&widths));
+        self.slack = room.width.saturating_sub(line_width(&widths));
         for (lane, width) in lanes.iter_mut().zip(widths) {
             lane.width = width;
         }
@@ -191,9 +195,12 @@ impl<W: Write> TableWriter<W> {
             put_line(self.out.buf(), &self.lanes, &self.palette, self.slack, cells);
             return self.out.line_done();
         }
-        let broken = |lane: &Lane| -> Vec<String> {
+        let broken = |lane: &ScreenColumn| -> Vec<String> {
             let Some(width) = lane.width else { return Vec::new() };
-            heading_lines(&lane.heading, width).into_iter().map(|line| both_ends(line, width).into_owned()).collect()
+            heading_lines(&lane.heading, width)
+                .into_iter()
+                .map(|line| shorten_middle(line, width).into_owned())
+                .collect()
         };
         let broken: Vec<Vec<String>> = self.lanes.iter().map(broken).collect();
         let height = broken.iter().map(Vec::len).max().unwrap_or(0);
@@ -209,7 +216,7 @@ impl<W: Write> TableWriter<W> {
         Ok(())
     }
 
-    fn let_go(&mut self) -> Result<(), SinkError> {
+    fn write_held_rows(&mut self) -> Result<(), SinkError> {
         let mut start = 0;
         for row in self.cuts.chunks(self.lanes.len().max(1)) {
             let cells = row.iter().map(|cut| {
@@ -239,7 +246,7 @@ impl<W: Write> TableWriter<W> {
         let room = self.room.as_ref();
         let width = room.map_or(usize::MAX, |room| room.width);
         lines.extend(room.and_then(|room| left_out_line(&left_out, room)));
-        for line in lines.iter().flat_map(|line| folded(line, width)) {
+        for line in lines.iter().flat_map(|line| fold_sentence(line, width)) {
             self.palette.put(self.out.buf(), Tone::Faint, line.as_bytes());
             self.out.buf().push(b'\n');
             self.out.line_done()?;
@@ -248,13 +255,13 @@ impl<W: Write> TableWriter<W> {
     }
 }
 
-impl Lane {
-    fn new(column: &Column, form: Form, clock: Option<LocalClock>) -> Lane {
-        Lane {
-            name: escaped(&column.name).into(),
-            heading: escaped(if clock.is_some() { name_of(column) } else { &column.name }).into(),
+impl ScreenColumn {
+    fn new(column: &Column, form: Form, clock: Option<LocalClock>) -> ScreenColumn {
+        ScreenColumn {
+            name: escape_name(&column.name).into(),
+            heading: escape_name(if clock.is_some() { name_of(column) } else { &column.name }).into(),
             form,
-            human: clock.map(|clock| Human::of(form, column, clock)),
+            human: clock.map(|clock| Human::from_column(form, column, clock)),
             right: column.kind.is_number(),
             is_name: column.kind == Kind::Text,
             is_address: matches!(column.kind, Kind::Addr | Kind::Endpoint),
@@ -273,9 +280,9 @@ impl Lane {
         }
     }
 
-    fn wishes(&self, has_header: bool) -> Wishes<'_> {
+    fn column_widths(&self, has_header: bool) -> ColumnWidths<'_> {
         let heading = if has_header { &*self.heading } else { "" };
-        Wishes {
+        ColumnWidths {
             name: &self.name,
             cells: self.cells,
             heading: width_of(heading),
@@ -293,19 +300,22 @@ impl Lane {
 impl<W: Write> Sink for TableWriter<W> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
         round::put_separator(self.out.buf(), round, b"\n");
-        let forms = Form::of(columns, |name| self.options.null_word(name));
+        let forms = Form::from_columns(columns, |name| self.options.null_word(name));
         let unwritten = |column: &Column| self.unusual.contains(&&*column.name).then_some(0);
-        let lane = |column: &Column, form| Lane { unwritten: unwritten(column), ..Lane::new(column, form, self.clock) };
+        let lane = |column: &Column, form| ScreenColumn {
+            unwritten: unwritten(column),
+            ..ScreenColumn::new(column, form, self.clock)
+        };
         self.lanes = columns.0.iter().zip(forms).map(|(column, form)| lane(column, form)).collect();
-        self.bounds = Bounds::of(columns);
+        self.bounds = Bounds::from_columns(columns);
         self.sampling = true;
         Ok(())
     }
 
     fn row(&mut self, cells: &[Value<'_>]) -> Result<Next, SinkError> {
-        self.hold(cells);
+        self.hold_row(cells);
         if !self.sampling {
-            self.let_go()?;
+            self.write_held_rows()?;
         } else if self.rows_held >= SAMPLE_ROWS {
             self.end_sample()?;
         }
@@ -333,11 +343,11 @@ impl<W: Write> Sink for TableWriter<W> {
 
 /// Returns the headings of columns without rows yet.
 pub fn headings(columns: &Columns) -> String {
-    columns.0.iter().map(|column| escaped(&column.name)).collect::<Vec<_>>().join("  ")
+    columns.0.iter().map(|column| escape_name(&column.name)).collect::<Vec<_>>().join("  ")
 }
 
 /// Escapes a name for a terminal.
-fn escaped(name: &str) -> String {
+fn escape_name(name: &str) -> String {
     let mut escaped = Vec::new();
     text::put_text(&mut escaped, name.as_bytes());
     String::from_utf8_lossy(&escaped).into_owned()
@@ -352,7 +362,7 @@ fn text_of(bytes: &[u8], start: usize, end: usize) -> &str {
 /// is cut otherwise.
 fn put_line<'c>(
     out: &mut Vec<u8>,
-    lanes: &[Lane],
+    lanes: &[ScreenColumn],
     palette: &Palette,
     mut slack: usize,
     cells: impl Iterator<Item = (&'c str, usize, Tone)>,
@@ -379,7 +389,7 @@ fn put_line<'c>(
             if lane.is_prose {
                 put_beginning(out, text, room)
             } else {
-                put_both_ends(out, text, room)
+                put_shortened_middle(out, text, room)
             }
             // Cutting before a wide character may leave one more blank.
             owed = room.saturating_sub(width_of(text_of(out, start, out.len()))) + GAP;
@@ -396,7 +406,7 @@ fn unwritten_line(name: &str, rows: u64) -> String {
 }
 
 /// Returns the sentence about the columns that do not fit; `None` if all do.
-fn left_out_line(names: &[&str], room: &Room) -> Option<String> {
+fn left_out_line(names: &[&str], room: &TableRoom) -> Option<String> {
     /// Columns of the screen for names: about one line of the narrowest usual terminal.
     const NAMES_MAX: usize = 60;
     let first = names.first()?;
@@ -423,10 +433,10 @@ fn left_out_line(names: &[&str], room: &Room) -> Option<String> {
 }
 
 /// The sentence in lines none of which is wider than the screen.
-fn folded(sentence: &str, width: usize) -> Vec<String> {
+fn fold_sentence(sentence: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in sentence.split(' ') {
-        let word = both_ends(word, width);
+        let word = shorten_middle(word, width);
         match lines.last_mut() {
             Some(line) if line.is_empty() => line.push_str(&word),
             Some(line) if width_of(line) + 1 + width_of(&word) <= width => {

@@ -31,7 +31,7 @@ impl<W: Write> Text<W> {
 
 impl<W: Write> Sink for Text<W> {
     fn begin(&mut self, columns: &Columns, round: Option<Round>) -> Result<(), SinkError> {
-        self.forms = Form::of(columns, |name| self.options.null_word(name));
+        self.forms = Form::from_columns(columns, |name| self.options.null_word(name));
         let buf = self.out.buf();
         round::put_separator(buf, round, b"\n");
         if self.options.header {

@@ -7,7 +7,7 @@ use unicode_width::UnicodeWidthChar;
 /// Attributes (`ESC [ … m`) take no room; those after the cut are kept, so that no colour stays on. Bytes that are not
 /// text and control characters, which our writers never leave in a line, are omitted, because they would move the
 /// cursor.
-pub fn crop(line: &[u8], columns: usize, out: &mut Vec<u8>, width: &mut usize) {
+pub fn put_cropped(line: &[u8], columns: usize, out: &mut Vec<u8>, width: &mut usize) {
     let mut rest = line;
     let mut is_full = false;
     while let Some(first) = rest.first() {
@@ -78,11 +78,11 @@ mod tests {
             ("abc", 0, "", 0),
         ] {
             let (mut out, mut took) = (Vec::new(), 0);
-            crop(line.as_bytes(), columns, &mut out, &mut took);
+            put_cropped(line.as_bytes(), columns, &mut out, &mut took);
             assert_eq!((String::from_utf8(out).unwrap().as_str(), took), (cropped, width), "{line:?}");
         }
         let mut out = Vec::new();
-        crop(b"a\xff\xe5\xadb", 9, &mut out, &mut 0);
+        put_cropped(b"a\xff\xe5\xadb", 9, &mut out, &mut 0);
         assert_eq!(out, b"ab");
     }
 }

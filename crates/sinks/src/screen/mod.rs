@@ -5,7 +5,7 @@
 
 mod crop;
 
-pub use crop::crop;
+pub use crop::put_cropped;
 
 use std::cell::RefCell;
 use std::io;
@@ -100,7 +100,7 @@ impl Screen {
         for (row, line) in lines.take(rows).enumerate() {
             count = row + 1;
             let (mut cropped, mut width) = (Vec::new(), 0);
-            crop(line, columns, &mut cropped, &mut width);
+            put_cropped(line, columns, &mut cropped, &mut width);
             let before = self.shown.get(row);
             if before.is_some_and(|shown| *shown == cropped) {
                 continue;
@@ -127,7 +127,7 @@ impl Screen {
     }
 
     /// Forgets the contents of the terminal, so that everything is redrawn.
-    pub fn forget(&mut self) {
+    pub fn redraw_next(&mut self) {
         *self = Screen::default();
     }
 }

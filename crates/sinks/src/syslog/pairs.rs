@@ -2,7 +2,7 @@
 
 use super::words;
 use crate::native::{FixedText, Form, put_piece};
-use record::text::{Cursor, Line, is_plain_but};
+use record::text::{Cursor, Line, is_plain_without};
 use record::{Column, Columns, Kind, RowCells, Value};
 
 /// The notation of names and values.
@@ -67,12 +67,12 @@ impl Pair {
         match *cell {
             Value::U64(n) if !self.hex => line.decimal(n),
             Value::U64(n) => {
-                line.short(b"0x");
+                line.put_short(b"0x");
                 line.hex(n);
             }
-            Value::Name(word) if word.len() <= Line::SHORT => line.short(word.as_bytes()),
+            Value::Name(word) if word.len() <= Line::SHORT => line.put_short(word.as_bytes()),
             Value::Addr(addr) => line.addr(addr),
-            Value::Bytes(text) if text.len() <= Line::SHORT && style.takes(text) => line.short(text),
+            Value::Bytes(text) if text.len() <= Line::SHORT && style.is_unescaped(text) => line.put_short(text),
             rare => line.with_line(|line| put_rare(self, style, scratch, line, out, rare)),
         }
     }
@@ -81,7 +81,7 @@ impl Pair {
 impl Pairs {
     /// Pairs of these columns; `rename` returns the name of a column, or `None` to omit it.
     pub(super) fn new<'c>(style: Style, columns: &'c Columns, rename: impl Fn(&'c Column) -> Option<&'c str>) -> Pairs {
-        let forms = Form::of(columns, |_| "-");
+        let forms = Form::from_columns(columns, |_| "-");
         let pairs = columns.0.iter().zip(forms);
         let columns = pairs.map(|(column, form)| Pair::new(style, rename(column), column, form)).collect();
         Pairs { style, columns, scratch: Vec::new() }
@@ -93,7 +93,7 @@ impl Pairs {
         let Pairs { style, columns, scratch } = self;
         let mut cursor = Cursor::new(line);
         let mut is_first = true;
-        for (pair, cell) in columns.iter().zip(cells.all()) {
+        for (pair, cell) in columns.iter().zip(cells.all_cells()) {
             if cell.is_null() || pair.key.is_empty() {
                 continue;
             }
@@ -101,7 +101,7 @@ impl Pairs {
             pair.put_value(*style, cell, scratch, &mut cursor, out);
             is_first = false;
         }
-        cursor.done();
+        cursor.finish();
         if *style == Style::Params && !is_first {
             line.byte(b'"');
         }
@@ -136,10 +136,10 @@ fn put_bits(line: &mut Line, out: &mut Vec<u8>, bits: u32, names: &'static [&'st
 impl Style {
     /// True if nothing needs escaping: printable ASCII without the bytes that the style or an escape uses.
     #[inline]
-    fn takes(self, text: &[u8]) -> bool {
+    fn is_unescaped(self, text: &[u8]) -> bool {
         match self {
-            Style::Params => is_plain_but(text, *b"\"\\]"),
-            Style::Text => is_plain_but(text, *b"\"\\ =") && !text.is_empty(),
+            Style::Params => is_plain_without(text, *b"\"\\]"),
+            Style::Text => is_plain_without(text, *b"\"\\ =") && !text.is_empty(),
         }
     }
 

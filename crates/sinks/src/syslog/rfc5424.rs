@@ -149,7 +149,7 @@ impl Rfc5424 {
         self.params.put(line, out, cells);
         put_piece(line, out, b"][meta sequenceId=\"");
         line.decimal(message.sequence_id.wrapping_sub(1) % SEQUENCE_ID_MAX + 1);
-        line.short(b"\"]");
+        line.put_short(b"\"]");
     }
 
     #[inline(never)]

@@ -148,7 +148,7 @@ impl KeyValues {
     }
 
     /// Returns the values of a record, in the order of [`KEYS`].
-    pub fn of(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>) -> impl Iterator<Item = KeyValue<'_>> + '_ {
+    pub fn values_of(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>) -> impl Iterator<Item = KeyValue<'_>> + '_ {
         self.time.advance(row.time_ns);
         self.slots.clear();
         self.slots.resize(KEYS.len(), KeySlot::Nothing);
@@ -196,16 +196,16 @@ impl KeyWriter for KeySlots<'_> {
         self.put(name, KeySlot::Number(n));
     }
 
-    fn again(&mut self, name: &Name, n: u64) {
+    fn repeated_number(&mut self, name: &Name, n: u64) {
         self.number(name, n);
     }
 
-    fn outside(&mut self, name: &Name, text: &[u8]) {
+    fn outside_text(&mut self, name: &Name, text: &[u8]) {
         self.text(name, |out| out.extend_from_slice(text));
     }
 
     fn word(&mut self, name: &Name, text: &[u8]) {
-        self.outside(name, text);
+        self.outside_text(name, text);
     }
 
     fn address(&mut self, name: &Name, addr: Addr) {

@@ -14,7 +14,7 @@ fn zone(seconds: i64) -> Option<LocalTime> {
 pub fn fuzz_ulogd_formats(row: &LogRecord<'_>) {
     for bug_compatible in [false, true] {
         let options = UlogdStyle { zone, bug_compatible };
-        let lookups = Lookups::none();
+        let lookups = Lookups::empty();
         let written = |write: &mut dyn FnMut(&mut Vec<u8>)| {
             let mut out = Vec::new();
             write(&mut out);

@@ -36,8 +36,8 @@ impl Gprint {
     pub fn write(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
         self.time.advance(row.time_ns);
         if self.timestamp {
-            self.line.short(b"timestamp=");
-            self.line.short(self.time.text());
+            self.line.put_short(b"timestamp=");
+            self.line.put_short(self.time.text());
         }
         let record =
             Record { row, stages: self.stages, bug_compatible: self.bug_compatible, second: self.time.second() };
@@ -75,7 +75,7 @@ impl Pairs<'_> {
             self.line.byte(b',');
         }
         self.begun = true;
-        self.line.short(name.plain);
+        self.line.put_short(name.plain);
     }
 }
 
@@ -86,11 +86,11 @@ impl KeyWriter for Pairs<'_> {
         self.line.decimal(n);
     }
 
-    fn again(&mut self, name: &Name, n: u64) {
+    fn repeated_number(&mut self, name: &Name, n: u64) {
         self.number(name, n);
     }
 
-    fn outside(&mut self, name: &Name, text: &[u8]) {
+    fn outside_text(&mut self, name: &Name, text: &[u8]) {
         self.name(name);
         if self.ends_a_value(text) {
             self.line.drain(self.out);

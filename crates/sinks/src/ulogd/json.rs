@@ -78,17 +78,17 @@ impl Json {
         out.extend_from_slice(self.begin);
         if self.timestamp {
             let (second, offset) = self.time.text().split_at_checked(WHOLE_SECOND).unwrap_or_default();
-            self.line.short(second);
-            self.line.short(&fraction(microseconds(row.time_ns)));
-            self.line.short(offset);
+            self.line.put_short(second);
+            self.line.put_short(&fraction(microseconds(row.time_ns)));
+            self.line.put_short(offset);
             self.line.drain(out);
         }
         out.extend_from_slice(&self.dvc);
         let record =
             Record { row, stages: self.stages, bug_compatible: self.bug_compatible, second: self.time.second() };
-        let mut to = Members { line: &mut self.line, out, boolean_label: self.boolean_label };
+        let mut to = MemberWriter { line: &mut self.line, out, boolean_label: self.boolean_label };
         put_keys(&mut to, &record, &mut self.names, lookups);
-        self.line.short(b"}\n");
+        self.line.put_short(b"}\n");
         self.line.drain(out);
     }
 }
@@ -118,21 +118,21 @@ fn fraction(microseconds: u64) -> [u8; 7] {
 }
 
 /// Writes keys as members of an object.
-struct Members<'a> {
+struct MemberWriter<'a> {
     line: &'a mut Line,
     out: &'a mut Vec<u8>,
     boolean_label: bool,
 }
 
-impl Members<'_> {
+impl MemberWriter<'_> {
     #[inline(always)]
     fn name(&mut self, name: &[u8]) {
         self.line.make_room(self.out);
-        self.line.short(name);
+        self.line.put_short(name);
     }
 }
 
-impl KeyWriter for Members<'_> {
+impl KeyWriter for MemberWriter<'_> {
     #[inline(always)]
     fn number(&mut self, name: &Name, n: u64) {
         self.name(name.json);
@@ -141,9 +141,9 @@ impl KeyWriter for Members<'_> {
 
     /// An object has each key only once.
     #[inline(always)]
-    fn again(&mut self, _: &Name, _: u64) {}
+    fn repeated_number(&mut self, _: &Name, _: u64) {}
 
-    fn outside(&mut self, name: &Name, text: &[u8]) {
+    fn outside_text(&mut self, name: &Name, text: &[u8]) {
         self.name(name.json);
         self.line.byte(b'"');
         self.line.drain(self.out);
@@ -152,7 +152,7 @@ impl KeyWriter for Members<'_> {
     }
 
     fn word(&mut self, name: &Name, text: &[u8]) {
-        self.outside(name, text);
+        self.outside_text(name, text);
     }
 
     #[inline(always)]
@@ -181,7 +181,7 @@ impl KeyWriter for Members<'_> {
             return self.number(name, label.into());
         }
         self.name(b", \"action\": ");
-        self.line.short(if label == 0 { b"\"blocked\"" } else { b"\"allowed\"" });
+        self.line.put_short(if label == 0 { b"\"blocked\"" } else { b"\"allowed\"" });
     }
 }
 

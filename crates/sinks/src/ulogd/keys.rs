@@ -4,7 +4,7 @@
 
 use super::clock::microseconds;
 use super::names::IfaceNames;
-use super::packet::{ARPHRD_ETHER, Captured, ETH_P_IP, Layer4, arp, ip, layer4, ports, word};
+use super::packet::{ARPHRD_ETHER, ETH_P_IP, HeaderExtent, Layer4, arp, ip, layer4, ports, word};
 use record::rows::{ArpHeader, LogRecord, PacketHeaders, Transport};
 use record::{Addr, Lookups};
 
@@ -52,9 +52,9 @@ pub(super) trait KeyWriter {
     /// Writes a number.
     fn number(&mut self, name: &Name, n: u64);
     /// Writes a number that an earlier plugin has already written under the same key.
-    fn again(&mut self, name: &Name, n: u64);
+    fn repeated_number(&mut self, name: &Name, n: u64);
     /// Writes text from outside.
-    fn outside(&mut self, name: &Name, text: &[u8]);
+    fn outside_text(&mut self, name: &Name, text: &[u8]);
     /// Writes text that is already harmless.
     fn word(&mut self, name: &Name, text: &[u8]);
     /// Writes an address as text.
@@ -123,7 +123,7 @@ fn put_nflog(to: &mut impl KeyWriter, record: &Record<'_, '_>) {
     to.pointer(name!("raw.pkt"));
     to.number(name!("raw.pktlen"), row.payload.len() as u64);
     to.number(name!("raw.pktcount"), 1);
-    to.outside(name!("oob.prefix"), row.prefix);
+    to.outside_text(name!("oob.prefix"), row.prefix);
     to.number(name!("oob.time.sec"), second);
     to.number(name!("oob.time.usec"), microseconds(row.time_ns));
     to.number(name!("oob.mark"), row.mark.unwrap_or(0).into());
@@ -170,12 +170,12 @@ fn put_base(to: &mut impl KeyWriter, record: &Record<'_, '_>, ip: Option<&Packet
             Addr::V4(_) => put_v4(to, ip),
             Addr::V6(_) => put_v6(to, ip, layer, record.bug_compatible),
         }
-        if captured == Captured::Whole {
+        if captured == HeaderExtent::Whole {
             put_layer4(to, ip, layer, record.bug_compatible);
             is_sctp = layer == Layer4::Sctp;
         }
     }
-    to.again(name!("oob.protocol"), record.row.ether_type.into());
+    to.repeated_number(name!("oob.protocol"), record.row.ether_type.into());
     if let (Some(ip), true) = (ip, is_sctp) {
         put_sctp(to, ip);
     }
@@ -300,9 +300,9 @@ fn put_icmp(to: &mut impl KeyWriter, ip: &PacketHeaders<'_>, bug_compatible: boo
             to.number(name!("icmp.echoid"), u16::from_be_bytes([rest[0], rest[1]]).into());
             to.number(name!("icmp.echoseq"), u16::from_be_bytes([rest[2], rest[3]]).into());
         }
-        (5, _) if bug_compatible => to.raw_address(name!("icmp.gateway"), reversed(rest)),
+        (5, _) if bug_compatible => to.raw_address(name!("icmp.gateway"), reverse_bytes(rest)),
         // The tool writes the pointer here.
-        (12, _) if bug_compatible => to.raw_address(name!("icmp.gateway"), reversed(rest)),
+        (12, _) if bug_compatible => to.raw_address(name!("icmp.gateway"), reverse_bytes(rest)),
         (5, _) => to.raw_address(name!("icmp.gateway"), Addr::V4(rest)),
         (3, 4) => to.number(name!("icmp.fragmtu"), u16::from_be_bytes([rest[2], rest[3]]).into()),
         _ => {}
@@ -317,7 +317,7 @@ fn icmp_checksum(ip: &PacketHeaders<'_>, bug_compatible: bool) -> u16 {
 }
 
 /// The tool passes this address in the host's byte order.
-fn reversed([a, b, c, d]: [u8; 4]) -> Addr {
+fn reverse_bytes([a, b, c, d]: [u8; 4]) -> Addr {
     Addr::V4([d, c, b, a])
 }
 
@@ -337,9 +337,9 @@ fn put_hardware(to: &mut impl KeyWriter, row: &LogRecord<'_>) {
     const ADDRESS: usize = 6;
     let header = row.hw_header;
     if let Some(kind) = row.hw_type.filter(|_| !header.is_empty()) {
-        to.again(name!("raw.type"), kind.into());
+        to.repeated_number(name!("raw.type"), kind.into());
     }
-    to.again(name!("oob.protocol"), row.ether_type.into());
+    to.repeated_number(name!("oob.protocol"), row.ether_type.into());
     if !row.hw_addr.is_empty() {
         to.hardware(name!("mac.saddr.str"), row.hw_addr);
     }

@@ -3,7 +3,7 @@
 use super::UlogdStyle;
 use super::clock::{SecondText, put_ctime};
 use super::names::IfaceNames;
-use super::packet::{Captured, Layer4, arp, ip, layer4, ports, word};
+use super::packet::{HeaderExtent, Layer4, arp, ip, layer4, ports, word};
 use record::rows::{LogRecord, PacketHeaders, Transport};
 use record::text::{Cursor, Line, put_log_text, put_x};
 use record::{Addr, Lookups};
@@ -13,7 +13,7 @@ pub struct Logemu {
     /// ` HOST `, escaped.
     host: Vec<u8>,
     time: SecondText,
-    begins: Box<[Begin; BEGINS]>,
+    begins: Box<[LineBeginning; BEGINS]>,
     names: IfaceNames,
     line: Line,
     bug_compatible: bool,
@@ -27,7 +27,7 @@ const KEPT_BYTES: usize = 128;
 /// The beginning of a line, from the time to the link-layer header. Lines of one rule and one neighbour share it for a
 /// second: comparing is cheaper than formatting it again.
 #[derive(Default)]
-struct Begin {
+struct LineBeginning {
     /// Offset of the prefix.
     message_at: usize,
     second: u64,
@@ -72,7 +72,7 @@ impl Logemu {
 
     /// Returns the beginning of the record's line.
     #[inline]
-    fn begin(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>) -> &Begin {
+    fn begin(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>) -> &LineBeginning {
         self.time.advance(row.time_ns);
         let byte = |bytes: &[u8], at: usize| usize::from(bytes.get(at).copied().unwrap_or(0));
         let mix = byte(row.prefix, 0)
@@ -126,31 +126,31 @@ impl Logemu {
             line.make_room(out);
             put_layer4(&mut line, ip, self.bug_compatible);
             put_end(&mut line, row);
-            line.done();
+            line.finish();
         } else {
-            self.put_other(row);
+            self.put_arp_or_zeros(row);
             let mut line = Cursor::new(&mut self.line);
             put_end(&mut line, row);
-            line.done();
+            line.finish();
         }
     }
 
     /// Appends ARP, or the zeros of an IPv4 packet that ends after its header, which the tool does not read.
     #[cold]
-    fn put_other(&mut self, row: &LogRecord<'_>) {
+    fn put_arp_or_zeros(&mut self, row: &LogRecord<'_>) {
         let line = &mut self.line;
         if let Some(arp) = arp(row, self.bug_compatible) {
             return put_arp(line, &arp);
         }
         let unread = row.packet.is_some() && matches!(row.family, 2 | 7);
         if self.bug_compatible && unread {
-            line.short(b"LEN=0 TOS=00 PREC=0x00 TTL=0 ID=");
-            line.short(b"0 PROTO=0 ");
+            line.put_short(b"LEN=0 TOS=00 PREC=0x00 TTL=0 ID=");
+            line.put_short(b"0 PROTO=0 ");
         }
     }
 }
 
-impl Begin {
+impl LineBeginning {
     #[inline]
     fn is_of(&self, row: &LogRecord<'_>, second: u64) -> bool {
         (self.second, self.netns_id) == (second, row.netns_id)
@@ -166,7 +166,7 @@ impl Begin {
 pub(super) fn put(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     line.make_room(out);
     if text.len() <= Line::SHORT {
-        return line.short(text);
+        return line.put_short(text);
     }
     line.drain(out);
     out.extend_from_slice(text);
@@ -179,7 +179,7 @@ pub(super) fn put_outside(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
     // The fold does not stop early, so the compiler compares many bytes at once.
     let plain = text.iter().fold(true, |plain, byte| plain & (0x20..0x7f).contains(byte));
     if plain && text.len() <= Line::SHORT {
-        return line.short(text);
+        return line.put_short(text);
     }
     line.drain(out);
     put_log_text(out, text);
@@ -219,7 +219,7 @@ fn put_end(line: &mut Cursor<'_>, row: &LogRecord<'_>) {
     if let Some(gid) = row.gid {
         line.item(b"GID=", gid);
     }
-    line.short(b"MARK=0x");
+    line.put_short(b"MARK=0x");
     line.hex(row.mark.unwrap_or(0).into());
     line.byte(b' ');
 }
@@ -232,9 +232,9 @@ fn item(line: &mut Line, name: &[u8], n: impl Into<u32>) {
 
 #[inline(always)]
 fn put_ip(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
-    line.short(b"SRC=");
+    line.put_short(b"SRC=");
     line.addr(ip.src);
-    line.short(b" DST=");
+    line.put_short(b" DST=");
     line.addr(ip.dst);
     match ip.src {
         Addr::V4(_) => put_v4(line, ip),
@@ -246,7 +246,7 @@ fn put_ip(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
 fn put_v4(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
     line.item(b" LEN=", ip.length);
     if ip.tos == 0 {
-        line.short(b"TOS=00 PREC=0x00");
+        line.put_short(b"TOS=00 PREC=0x00");
     } else {
         line.with_line(|line| put_tos(line, ip.tos));
     }
@@ -254,29 +254,29 @@ fn put_v4(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
     line.item(b"ID=", ip.id);
     match ip.v4_fragment_bits().unwrap_or(0) {
         0 => {}
-        0x4000 => line.short(b"DF "),
+        0x4000 => line.put_short(b"DF "),
         bits => line.with_line(|line| put_fragment_bits(line, bits)),
     }
 }
 
 #[inline(never)]
 fn put_tos(line: &mut Line, tos: u8) {
-    line.short(b"TOS=");
+    line.put_short(b"TOS=");
     line.upper_hex2(tos & 0x1e);
-    line.short(b" PREC=0x");
+    line.put_short(b" PREC=0x");
     line.upper_hex2(tos & 0xe0);
 }
 
 #[inline(never)]
 fn put_fragment_bits(line: &mut Line, bits: u16) {
     if bits & 0x8000 != 0 {
-        line.short(b"CE ");
+        line.put_short(b"CE ");
     }
     if bits & 0x4000 != 0 {
-        line.short(b"DF ");
+        line.put_short(b"DF ");
     }
     if bits & 0x2000 != 0 {
-        line.short(b"MF ");
+        line.put_short(b"MF ");
     }
     if bits & 0x1fff != 0 {
         item(line, b"FRAG:", bits & 0x1fff);
@@ -291,7 +291,7 @@ fn put_v6(line: &mut Line, ip: &PacketHeaders<'_>) {
     item(line, b"FLOWLBL=", ip.flow_label().unwrap_or(0));
     if let Some(fragment) = ip.fragment {
         item(line, b"FRAG: ", fragment.offset);
-        line.short(b"ID: ");
+        line.put_short(b"ID: ");
         line.hex4((ip.id >> 16) as u16);
         line.hex4(ip.id as u16);
         line.byte(b' ');
@@ -301,9 +301,9 @@ fn put_v6(line: &mut Line, ip: &PacketHeaders<'_>) {
 #[inline(always)]
 fn put_layer4(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>, bug_compatible: bool) {
     match layer4(ip, bug_compatible) {
-        (Layer4::Tcp, Captured::Whole) => put_tcp(line, ip),
-        (Layer4::Udp, Captured::Whole) => {
-            line.short(b"PROTO=UDP ");
+        (Layer4::Tcp, HeaderExtent::Whole) => put_tcp(line, ip),
+        (Layer4::Udp, HeaderExtent::Whole) => {
+            line.put_short(b"PROTO=UDP ");
             put_ports(line, ip);
             line.item(b"LEN=", ip.udp_length().unwrap_or(0).into());
         }
@@ -312,24 +312,30 @@ fn put_layer4(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>, bug_compatible: boo
 }
 
 #[inline(never)]
-fn put_rarer_layer4(line: &mut Line, ip: &PacketHeaders<'_>, layer: Layer4, captured: Captured, bug_compatible: bool) {
+fn put_rarer_layer4(
+    line: &mut Line,
+    ip: &PacketHeaders<'_>,
+    layer: Layer4,
+    captured: HeaderExtent,
+    bug_compatible: bool,
+) {
     match layer {
-        Layer4::Tcp => line.short(b"PROTO=TCP "),
-        Layer4::Udp => line.short(b"PROTO=UDP "),
-        Layer4::Icmp => line.short(b"PROTO=ICMP "),
-        Layer4::Icmp6 => line.short(b"PROTO=ICMPv6 "),
-        Layer4::Sctp => line.short(b"PROTO=SCTP "),
+        Layer4::Tcp => line.put_short(b"PROTO=TCP "),
+        Layer4::Udp => line.put_short(b"PROTO=UDP "),
+        Layer4::Icmp => line.put_short(b"PROTO=ICMP "),
+        Layer4::Icmp6 => line.put_short(b"PROTO=ICMPv6 "),
+        Layer4::Sctp => line.put_short(b"PROTO=SCTP "),
         // The tool shows ESP over IPv6 as AH.
-        Layer4::Esp if bug_compatible && matches!(ip.src, Addr::V6(_)) => line.short(b"PROTO=AH "),
-        Layer4::Esp => line.short(b"PROTO=ESP "),
-        Layer4::Ah => line.short(b"PROTO=AH "),
+        Layer4::Esp if bug_compatible && matches!(ip.src, Addr::V6(_)) => line.put_short(b"PROTO=AH "),
+        Layer4::Esp => line.put_short(b"PROTO=ESP "),
+        Layer4::Ah => line.put_short(b"PROTO=AH "),
         Layer4::Other => item(line, b"PROTO=", ip.proto),
     }
     match captured {
-        Captured::Whole => {}
-        Captured::Short if bug_compatible => return line.short(b"INCOMPLETE"),
-        Captured::Short => return line.short(b"INCOMPLETE "),
-        Captured::LaterFragment => return,
+        HeaderExtent::Whole => {}
+        HeaderExtent::Short if bug_compatible => return line.put_short(b"INCOMPLETE"),
+        HeaderExtent::Short => return line.put_short(b"INCOMPLETE "),
+        HeaderExtent::LaterFragment => return,
     }
     match layer {
         Layer4::Icmp if bug_compatible => put_icmp_by_code(line, ip),
@@ -355,7 +361,7 @@ fn put_ports(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
 
 #[inline(always)]
 fn put_tcp(line: &mut Cursor<'_>, ip: &PacketHeaders<'_>) {
-    line.short(b"PROTO=TCP ");
+    line.put_short(b"PROTO=TCP ");
     let Some(head) = ip.payload.first_chunk::<20>() else { return };
     put_ports(line, ip);
     line.item(b"SEQ=", u32::from_be_bytes([head[4], head[5], head[6], head[7]]));
@@ -389,7 +395,7 @@ static TCP_FLAGS: [([u8; 24], u8); 64] = {
 };
 
 fn put_spi(line: &mut Line, spi: u32) {
-    line.short(b"SPI=0x");
+    line.put_short(b"SPI=0x");
     line.hex(spi.into());
     line.byte(b' ');
 }
@@ -422,7 +428,7 @@ fn put_icmp(line: &mut Line, ip: &PacketHeaders<'_>) {
 }
 
 fn put_gateway(line: &mut Line, address: [u8; 4]) {
-    line.short(b"GATEWAY=");
+    line.put_short(b"GATEWAY=");
     line.addr(Addr::V4(address));
     line.byte(b' ');
 }
@@ -447,15 +453,15 @@ fn put_icmp6(line: &mut Line, ip: &PacketHeaders<'_>) {
 }
 
 fn put_arp(line: &mut Line, arp: &record::rows::ArpHeader) {
-    line.short(b"SRC=");
+    line.put_short(b"SRC=");
     line.addr(Addr::V4(arp.sender.1));
-    line.short(b" DST=");
+    line.put_short(b" DST=");
     line.addr(Addr::V4(arp.target.1));
-    line.short(b" PROTO=ARP ");
+    line.put_short(b" PROTO=ARP ");
     match arp.operation {
-        1 => line.short(b"REQUEST "),
+        1 => line.put_short(b"REQUEST "),
         2 => {
-            line.short(b"REPLY REPLY_MAC=");
+            line.put_short(b"REPLY REPLY_MAC=");
             line.hex_pairs(&arp.sender.0);
             line.byte(b' ');
         }

@@ -35,14 +35,14 @@ impl IfaceNames {
         let Some(index) = index else { return &[] };
         let slot = &mut self.slots[index as usize % SLOTS];
         if (slot.netns_id, slot.index, slot.second) != (netns_id, index, second) {
-            *slot = look_up(lookups, netns_id, index, second);
+            *slot = find_name(lookups, netns_id, index, second);
         }
         slot.text.get(..usize::from(slot.len)).unwrap_or_default()
     }
 }
 
 #[cold]
-fn look_up(lookups: &Lookups<'_>, netns_id: u64, index: u32, second: u64) -> Slot {
+fn find_name(lookups: &Lookups<'_>, netns_id: u64, index: u32, second: u64) -> Slot {
     let mut slot = Slot { netns_id, index, second, len: 0, text: [0; NAME_MAX] };
     if let Value::Bytes(name) = lookups.value(LookupId::Ifaces, Key::Pair(netns_id, index)) {
         let mut escaped = Vec::with_capacity(NAME_MAX);

@@ -27,7 +27,7 @@ impl Oprint {
 
     /// Appends the record's lines.
     pub fn write(&mut self, row: &LogRecord<'_>, lookups: &Lookups<'_>, out: &mut Vec<u8>) {
-        self.line.short(b"===>PACKET BOUNDARY\n");
+        self.line.put_short(b"===>PACKET BOUNDARY\n");
         let second = row.time_ns / NS_PER_SECOND;
         let record = Record { row, stages: self.stages, bug_compatible: self.bug_compatible, second };
         let mut to = Lines { line: &mut self.line, out, bug_compatible: self.bug_compatible };
@@ -47,7 +47,7 @@ impl Lines<'_> {
     #[inline]
     fn name(&mut self, name: &Name) {
         self.line.make_room(self.out);
-        self.line.short(name.plain);
+        self.line.put_short(name.plain);
     }
 }
 
@@ -59,11 +59,11 @@ impl KeyWriter for Lines<'_> {
         self.line.byte(b'\n');
     }
 
-    fn again(&mut self, name: &Name, n: u64) {
+    fn repeated_number(&mut self, name: &Name, n: u64) {
         self.number(name, n);
     }
 
-    fn outside(&mut self, name: &Name, text: &[u8]) {
+    fn outside_text(&mut self, name: &Name, text: &[u8]) {
         self.name(name);
         put_outside(self.line, self.out, text);
         self.line.byte(b'\n');
@@ -82,7 +82,7 @@ impl KeyWriter for Lines<'_> {
     }
 
     fn raw_address(&mut self, name: &Name, addr: Addr) {
-        self.address(name, if self.bug_compatible { reversed(addr) } else { addr });
+        self.address(name, if self.bug_compatible { reverse_bytes(addr) } else { addr });
     }
 
     fn hardware(&mut self, name: &Name, bytes: &[u8]) {
@@ -93,12 +93,12 @@ impl KeyWriter for Lines<'_> {
 
     fn pointer(&mut self, name: &Name) {
         self.name(name);
-        self.line.short(b"default\n");
+        self.line.put_short(b"default\n");
     }
 }
 
 /// The tool prints the bytes of an IPv4 address in reverse order, and treats IPv6 addresses as IPv4.
-fn reversed(addr: Addr) -> Addr {
+fn reverse_bytes(addr: Addr) -> Addr {
     match first_four(addr) {
         Addr::V4([a, b, c, d]) => Addr::V4([d, c, b, a]),
         other => other,

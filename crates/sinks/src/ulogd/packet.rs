@@ -23,7 +23,7 @@ pub(super) fn ip<'r, 'b>(row: &'r LogRecord<'b>, bug_compatible: bool) -> Option
         NFPROTO_IPV4 | NFPROTO_IPV6 => {}
         NFPROTO_ARP | NFPROTO_NETDEV if bug_compatible => return None,
         _ if matches!(row.ether_type, ETH_P_IP | ETH_P_IPV6) => {}
-        _ if !bug_compatible && matches!(row.behind_tags().0, ETH_P_IP | ETH_P_IPV6) => {}
+        _ if !bug_compatible && matches!(row.payload_after_tags().0, ETH_P_IP | ETH_P_IPV6) => {}
         _ => return None,
     }
     // The tool requires a byte after the IPv4 header.
@@ -33,7 +33,7 @@ pub(super) fn ip<'r, 'b>(row: &'r LogRecord<'b>, bug_compatible: bool) -> Option
 
 /// Parses the record's packet as ARP for IPv4 over Ethernet; `None` if it is not.
 pub(super) fn arp(row: &LogRecord<'_>, bug_compatible: bool) -> Option<ArpHeader> {
-    let (ether_type, packet) = if bug_compatible { (row.ether_type, row.payload) } else { row.behind_tags() };
+    let (ether_type, packet) = if bug_compatible { (row.ether_type, row.payload) } else { row.payload_after_tags() };
     if ether_type != ETH_P_ARP || bug_compatible && matches!(row.family, NFPROTO_ARP | NFPROTO_NETDEV) {
         return None;
     }
@@ -56,7 +56,7 @@ pub(super) enum Layer4 {
 
 /// How much of the header can be read.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) enum Captured {
+pub(super) enum HeaderExtent {
     /// Everything that the tool reads.
     Whole,
     /// Less than the tool reads.
@@ -68,7 +68,7 @@ pub(super) enum Captured {
 /// Returns the next header, and how much of it can be read. With old bytes, later fragments of IPv4 count as packets,
 /// and SCTP over IPv6 and later fragments of IPv6 count as short.
 #[inline]
-pub(super) fn layer4(ip: &PacketHeaders<'_>, bug_compatible: bool) -> (Layer4, Captured) {
+pub(super) fn layer4(ip: &PacketHeaders<'_>, bug_compatible: bool) -> (Layer4, HeaderExtent) {
     let v4 = matches!(ip.src, Addr::V4(_));
     let (layer, needs) = match ip.proto {
         ip_proto::TCP => (Layer4::Tcp, 20),
@@ -81,11 +81,11 @@ pub(super) fn layer4(ip: &PacketHeaders<'_>, bug_compatible: bool) -> (Layer4, C
         _ => (Layer4::Other, 0),
     };
     let later = ip.fragment.is_some_and(|fragment| fragment.offset != 0);
-    let captured = if ip.payload.len() < needs { Captured::Short } else { Captured::Whole };
+    let captured = if ip.payload.len() < needs { HeaderExtent::Short } else { HeaderExtent::Whole };
     let captured = match (bug_compatible, later) {
-        (false, true) => Captured::LaterFragment,
-        (true, true) if !v4 => Captured::Short,
-        (true, _) if layer == Layer4::Sctp && !v4 || matches!(layer, Layer4::Esp | Layer4::Ah) => Captured::Short,
+        (false, true) => HeaderExtent::LaterFragment,
+        (true, true) if !v4 => HeaderExtent::Short,
+        (true, _) if layer == Layer4::Sctp && !v4 || matches!(layer, Layer4::Esp | Layer4::Ah) => HeaderExtent::Short,
         _ => captured,
     };
     (layer, captured)

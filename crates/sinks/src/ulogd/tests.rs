@@ -72,7 +72,7 @@ fn tcp() -> PacketHeaders<'static> {
 
 fn text(write: impl FnOnce(&Lookups<'_>, &mut Vec<u8>)) -> String {
     let mut out = Vec::new();
-    write(&Lookups::none().with(LookupId::Ifaces, &Names), &mut out);
+    write(&Lookups::empty().with_lookup(LookupId::Ifaces, &Names), &mut out);
     String::from_utf8(out).unwrap()
 }
 

@@ -30,17 +30,17 @@ impl Xml {
         out.extend_from_slice(self.time.text());
         let line = &mut self.line;
         put_escaped(line, out, row.prefix);
-        line.short(b"</prefix><hook>");
+        line.put_short(b"</prefix><hook>");
         line.decimal(row.hook.into());
-        line.short(b"</hook><hw><proto>");
+        line.put_short(b"</hook><hw><proto>");
         line.hex4(row.ether_type);
-        line.short(b"</proto>");
+        line.put_short(b"</proto>");
         if !row.hw_addr.is_empty() {
-            line.short(b"<src>");
+            line.put_short(b"<src>");
             put_hex(line, out, row.hw_addr);
-            line.short(b"</src>");
+            line.put_short(b"</src>");
         }
-        line.short(b"</hw>");
+        line.put_short(b"</hw>");
         line.make_room(out);
         put_number(line, b"mark", row.mark.filter(|mark| *mark != 0));
         put_number(line, b"indev", row.in_ifindex);
@@ -48,9 +48,9 @@ impl Xml {
         put_number(line, b"physindev", row.physin_ifindex);
         put_number(line, b"physoutdev", row.physout_ifindex);
         line.make_room(out);
-        line.short(b"<payload>");
+        line.put_short(b"<payload>");
         put_hex(line, out, row.payload);
-        line.short(b"</payload></log>\n");
+        line.put_short(b"</payload></log>\n");
         line.drain(out);
     }
 }
@@ -75,11 +75,11 @@ fn put_when(out: &mut Vec<u8>, at: &LocalTime) {
 fn put_number(line: &mut Line, name: &[u8], n: Option<u32>) {
     let Some(n) = n else { return };
     line.byte(b'<');
-    line.short(name);
+    line.put_short(name);
     line.byte(b'>');
     line.decimal(n.into());
-    line.short(b"</");
-    line.short(name);
+    line.put_short(b"</");
+    line.put_short(name);
     line.byte(b'>');
 }
 
@@ -107,6 +107,6 @@ fn put_escaped(line: &mut Line, out: &mut Vec<u8>, text: &[u8]) {
             _ => (part, b""),
         };
         put_outside(line, out, plain);
-        line.short(mark);
+        line.put_short(mark);
     }
 }

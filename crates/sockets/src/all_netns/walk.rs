@@ -15,7 +15,7 @@ use crate::backends::fault::fault_of as fault_of_errno;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::rows::{RowOutput, WalkOutput};
 use crate::backends::window::Window;
-use crate::choose::{BPF_HAS, Choice, Facts, Recorded, Via, Walk, choose};
+use crate::choose::{BPF_HAS, Choice, Facts, RecordedBackends, Via, WalkDecision, choose};
 use crate::keys::{self, Table};
 use crate::options::Options;
 use crate::pushdown::TableFilter;
@@ -26,7 +26,7 @@ const BOUND: u32 = 1 << State::BOUND_INACTIVE.0;
 
 /// How far the walk got.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Walked {
+pub(super) enum WalkExtent {
     /// There are no rows: another backend has to read TCP.
     Not,
     /// It was interrupted: the rows handed out are recorded, and another backend has to read the rest.
@@ -48,8 +48,8 @@ impl AllNetnsSockets<'_> {
             return None;
         }
         let recorded = self.host.is_replay().then(|| {
-            let bpf = self.host.holds(&keys::shared_key(0)) || self.host.holds(&keys::walked_listeners_key(0));
-            Recorded { netlink: !bpf, bpf, proc: false }
+            let bpf = self.host.contains(&keys::shared_key(0)) || self.host.contains(&keys::walked_listeners_key(0));
+            RecordedBackends { netlink: !bpf, bpf, proc: false }
         });
         let walk = || self.is_possible();
         let choice = choose(&Facts {
@@ -66,13 +66,13 @@ impl AllNetnsSockets<'_> {
     }
 
     // A dump of each namespace costs milliseconds, and so does loading the program.
-    fn is_possible(&self) -> Walk {
+    fn is_possible(&self) -> WalkDecision {
         if !cfg!(feature = "bpf") {
-            return Walk::TooFew;
+            return WalkDecision::TooFew;
         }
         match self.cache.why_no_walk() {
-            Some(why_not) => Walk::No(why_not),
-            None => Walk::Pays("all network namespaces in one pass"),
+            Some(why_not) => WalkDecision::No(why_not),
+            None => WalkDecision::Pays("all network namespaces in one pass"),
         }
     }
 
@@ -92,7 +92,7 @@ impl AllNetnsSockets<'_> {
     fn is_followed(&self) -> bool {
         let recorded = |way: &NetnsTarget<'_>| {
             let tables = [Table::Tcp, Table::Tcp4, Table::Tcp6];
-            tables.iter().any(|table| self.host.holds(&keys::key(*table, Via::Netlink, way.netns_id)))
+            tables.iter().any(|table| self.host.contains(&keys::key(*table, Via::Netlink, way.netns_id)))
         };
         match self.host.is_replay() {
             true => self.ways.iter().any(recorded),
@@ -107,30 +107,30 @@ impl AllNetnsSockets<'_> {
         choice: Choice,
         each: &mut Each<'_, Sockets>,
         round: &mut Round,
-    ) -> Walked {
+    ) -> WalkExtent {
         let mut stats = RowStats::default();
         let followed = self.is_followed();
-        *walker.handed_out.borrow_mut() = HandedOut::new(self.cache.secret(), followed);
-        let result = walker.everything(each, &mut stats);
+        *walker.handed_out.borrow_mut() = HandedOut::new(self.cache.random_key(), followed);
+        let result = walker.read_all_tables(each, &mut stats);
         let has_rows = stats.rows() > 0;
         if has_rows || result.is_ok() {
-            stats.used(choice.via.name());
+            stats.add_backend(choice.via.name());
         }
         let walked = match result {
-            Ok(()) => Walked::Wholly,
+            Ok(()) => WalkExtent::Wholly,
             Err(error) if followed => {
                 let what = if has_rows { "the rest of TCP sockets was" } else { "TCP sockets were" };
-                stats.note(format!("{what} read via netlink: {error}"));
-                if has_rows { Walked::Partly } else { Walked::Not }
+                stats.add_note(format!("{what} read via netlink: {error}"));
+                if has_rows { WalkExtent::Partly } else { WalkExtent::Not }
             }
             Err(error) if has_rows => {
                 stats.incomplete(0, format!("TCP sockets are incomplete: {error}"));
-                Walked::Wholly
+                WalkExtent::Wholly
             }
             Err(error) => {
                 let (fault, cause) = fault_of(error);
-                round.many.add(Err(SourceError { what: Table::Tcp.what(), fault, cause }));
-                return Walked::Wholly;
+                round.many.add(Err(SourceError { what: Table::Tcp.description(), fault, cause }));
+                return WalkExtent::Wholly;
             }
         };
         round.many.add(Ok(stats.close()));
@@ -138,7 +138,7 @@ impl AllNetnsSockets<'_> {
     }
 
     /// Reads the TCP sockets of a namespace without a path, by its number, unless they were already read.
-    pub(super) fn without_a_way(
+    pub(super) fn read_by_number(
         &self,
         way: &NetnsTarget<'_>,
         rest: &EachNetns<'_>,
@@ -154,14 +154,14 @@ impl AllNetnsSockets<'_> {
         let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
         let walker = self.walker(demand, filter, None, rest.handed_out);
         let mut stats = RowStats::default();
-        match walker.one(number, each, &mut stats) {
+        match walker.read_one_netns(number, each, &mut stats) {
             Ok(()) => {
-                stats.used(Via::Bpf.name());
+                stats.add_backend(Via::Bpf.name());
                 if lacks != 0 {
-                    stats.note("some columns are empty for a network namespace that cannot be entered");
+                    stats.add_note("some columns are empty for a network namespace that cannot be entered");
                 }
             }
-            Err(WalkError::Broken(error)) if error.errno.is_gone() => round.not_entered.gone += 1,
+            Err(WalkError::Broken(error)) if error.errno.is_missing_object() => round.not_entered.gone += 1,
             // It was removed before the walk started, so no stream was recorded.
             Err(WalkError::Broken(error)) if self.host.is_replay() && error.errno == Errno::NOT_RECORDED => {
                 round.not_entered.gone += 1;
@@ -190,13 +190,13 @@ pub(super) struct Walker<'w, 'h> {
 
 impl Walker<'_, '_> {
     /// Reads the listeners of all namespaces, then each table of connections once.
-    fn everything(&self, each: &mut Each<'_, Sockets>, stats: &mut RowStats) -> Result<(), WalkError> {
+    fn read_all_tables(&self, each: &mut Each<'_, Sockets>, stats: &mut RowStats) -> Result<(), WalkError> {
         let host = self.every.host;
         let connections = self.filter.states & !IN_SMALL_TABLES != 0;
         let tables = match (connections, host.is_replay()) {
             (false, _) => Vec::new(),
             // In a replay there are as many tables as were recorded.
-            (true, true) => (0..).take_while(|n| host.holds(&keys::shared_key(*n))).map(|_| 0).collect(),
+            (true, true) => (0..).take_while(|n| host.contains(&keys::shared_key(*n))).map(|_| 0).collect(),
             (true, false) => self.tables()?,
         };
         let listeners = self.filter.states & 1 << State::LISTEN.0 != 0;
@@ -211,7 +211,7 @@ impl Walker<'_, '_> {
         Ok(())
     }
 
-    fn one(&self, number: u32, each: &mut Each<'_, Sockets>, stats: &mut RowStats) -> Result<(), WalkError> {
+    fn read_one_netns(&self, number: u32, each: &mut Each<'_, Sockets>, stats: &mut RowStats) -> Result<(), WalkError> {
         let (id, states) = (u64::from(number), self.filter.states);
         let connections = keys::key(Table::Tcp, Via::Bpf, id);
         let stopped = states & 1 << State::LISTEN.0 != 0
@@ -246,15 +246,15 @@ impl Walker<'_, '_> {
         if host.is_replay() {
             let narrower = host.notes().iter().find(|(of, was)| **of == *key && !was.is_empty() && **was != *note);
             if let Some((_, was)) = narrower {
-                stats.unanswered(format!("the recording was made with a {was}: other sockets are missing"));
+                stats.add_unanswered(format!("the recording was made with a {was}: other sockets are missing"));
             }
         }
         let request = WalkRequest {
             scope,
             parts: self.parts,
             states: filter.states & table,
-            v4: filter.families.has(AF_INET),
-            v6: filter.families.has(AF_INET6),
+            v4: filter.families.contains(AF_INET),
+            v6: filter.families.contains(AF_INET6),
             sport: filter.sport,
             dport: filter.dport,
             key,

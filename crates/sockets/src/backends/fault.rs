@@ -88,15 +88,15 @@ pub(crate) fn has_no_file(proto: Proto) -> bool {
 
 /// The recorded run did not read this table.
 #[derive(Debug)]
-pub(crate) struct NotRecorded(pub(crate) &'static str);
+pub(crate) struct UnrecordedTable(pub(crate) &'static str);
 
-impl fmt::Display for NotRecorded {
+impl fmt::Display for UnrecordedTable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "the recording holds no {} (`netwren record FILE` records everything)", self.0)
     }
 }
 
-impl Error for NotRecorded {}
+impl Error for UnrecordedTable {}
 
 pub(crate) fn fault_of(errno: Option<Errno>) -> SourceFault {
     match errno {

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 
 use record::Addr;
-use record::hash::{mix, mix_words};
+use record::hash::{mix_into, mix_words};
 use record::rows::Socket;
 
 /// 8 bytes per row, recorded with one store; they are only used if the walk is interrupted.
@@ -52,7 +52,7 @@ impl HandedOut {
                 noted.push(ends);
                 false
             }
-            State::Finishing(out) => take_one(out, ends),
+            State::Finishing(out) => remove_one(out, ends),
         }
     }
 
@@ -60,11 +60,11 @@ impl HandedOut {
     #[inline]
     pub(crate) fn is_out(&mut self, row: &Socket<'_>) -> bool {
         let State::Finishing(out) = &mut self.state else { return false };
-        take_one(out, ends_of(self.secret, row))
+        remove_one(out, ends_of(self.secret, row))
     }
 }
 
-fn take_one(out: &mut HashMap<u64, u32>, ends: u64) -> bool {
+fn remove_one(out: &mut HashMap<u64, u32>, ends: u64) -> bool {
     match out.get_mut(&ends) {
         Some(left) if *left > 0 => {
             *left -= 1;
@@ -90,7 +90,7 @@ fn ends_of(secret: u64, row: &Socket<'_>) -> u64 {
 /// addresses.
 #[inline(always)]
 pub(crate) fn ends_key(addresses: u64, ports: u32, ifindex: u32, netns_id: u64, family: u8) -> u64 {
-    mix(mix(addresses, u64::from(ports) | u64::from(ifindex) << 32), netns_id ^ u64::from(family)) | 1
+    mix_into(mix_into(addresses, u64::from(ports) | u64::from(ifindex) << 32), netns_id ^ u64::from(family)) | 1
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ mod tests {
 
     /// Flips the bits that a plain multiplication lets through for any secret.
     #[test]
-    fn nobody_chooses_ends_that_pass_for_others() {
+    fn chosen_ends_cannot_collide_with_others() {
         for secret in 0..200u64 {
             let of = |a: u64, b: u64| mix_words(secret, &[a.to_ne_bytes(), b.to_ne_bytes()].concat());
             assert_ne!(of(1, 2), of(1 ^ 1 << 63, 2 ^ 1 << 63 ^ 1 << 34));

@@ -18,7 +18,7 @@ use record::rows::Sockets;
 use record::{Accounting, Each, Proto, RowCache, RowStats, SourceError, SourceFault};
 
 use self::bpf::IN_SMALL_TABLES;
-use crate::backends::fault::NotRecorded;
+use crate::backends::fault::UnrecordedTable;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::plan::{PlannedTable, ReadPlan};
 use crate::backends::proc::unix_lines::UnixCounts;
@@ -87,7 +87,7 @@ impl<'s, 'e, 'f> TableReader<'s, 'e, 'f> {
     fn table(&mut self, planned: &PlannedTable) {
         let filter = &planned.filter;
         if filter.proto == Proto::Tcp && filter.states & !IN_SMALL_TABLES != 0 {
-            self.plan.cache.first().set(Some(planned.choice.via));
+            self.plan.cache.first_backend().set(Some(planned.choice.via));
             self.plan.cache.pass_over(planned.choice.no_walk);
         }
         if planned.choice.via == Via::Bpf {
@@ -97,11 +97,11 @@ impl<'s, 'e, 'f> TableReader<'s, 'e, 'f> {
     }
 
     fn by_files_or_dumps(&mut self, via: Via, filter: &TableFilter) {
-        if via == Via::Netlink && filter.proto == Proto::Tcp && self.both_families_at_once(filter) {
+        if via == Via::Netlink && filter.proto == Proto::Tcp && self.dump_both_families(filter) {
             return;
         }
         for table in keys::tables_of(filter.proto).iter().copied() {
-            if self.stopped || !filter.families.has(table.family()) {
+            if self.stopped || !filter.families.contains(table.family()) {
                 continue;
             }
             match via {
@@ -117,15 +117,15 @@ impl<'s, 'e, 'f> TableReader<'s, 'e, 'f> {
 
     fn fail(&mut self, table: Table, fault: SourceFault, cause: Box<dyn Error + Send + Sync>) {
         self.stats.incomplete(0, cause.to_string());
-        self.failure.get_or_insert(SourceError { what: table.what(), fault, cause });
+        self.failure.get_or_insert(SourceError { what: table.description(), fault, cause });
     }
 
     // Records that the recorded run did not request this table.
     fn not_recorded(&mut self, table: Table) {
-        let cause = NotRecorded(table.what());
-        self.stats.unanswered(cause.to_string());
+        let cause = UnrecordedTable(table.description());
+        self.stats.add_unanswered(cause.to_string());
         let fault = SourceFault::Unsupported;
-        self.failure.get_or_insert(SourceError { what: table.what(), fault, cause: Box::new(cause) });
+        self.failure.get_or_insert(SourceError { what: table.description(), fault, cause: Box::new(cause) });
     }
 
     fn finish(self) -> Result<Accounting, SourceError> {

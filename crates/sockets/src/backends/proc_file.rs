@@ -37,7 +37,7 @@ impl ProcFile<'_> {
             if std::mem::replace(&mut heading_seen, true) { each(line) } else { ControlFlow::Continue(()) }
         };
         while let Some(bytes) = blocks.next()? {
-            if lines.cut(bytes, &mut each).is_break() {
+            if lines.split_lines(bytes, &mut each).is_break() {
                 return Ok(true);
             }
         }

@@ -1,7 +1,7 @@
 //! Keys that identify rows, to leave out those that come twice.
 
 use record::Proto;
-use record::hash::{mix, mix_addr};
+use record::hash::{mix_addr, mix_into};
 use record::rows::Socket;
 
 /// The keys by which a row is recognised.
@@ -21,13 +21,13 @@ pub(crate) struct Keys {
 pub(crate) fn key_of(row: &Socket<'_>) -> u64 {
     match row.extras.and_then(|extras| extras.netlink) {
         // The kernel's own netlink sockets only have inodes since 6.18.
-        Some(part) => return mix(u64::from(row.inode) << 8 | u64::from(part.protocol.0), part.portid.into()) | 1,
+        Some(part) => return mix_into(u64::from(row.inode) << 8 | u64::from(part.protocol.0), part.portid.into()) | 1,
         None if row.proto == Proto::Unix || row.inode == 0 => return 0,
         None if row.proto == Proto::Packet => return row.inode.into(),
         None => {}
     }
     let ports = u64::from(row.local.port) << 16 | u64::from(row.peer.port);
-    let mut key = mix(u64::from(row.inode) << 32 | ports, u64::from(row.family));
+    let mut key = mix_into(u64::from(row.inode) << 32 | ports, u64::from(row.family));
     for addr in [row.local.addr, row.peer.addr] {
         key = mix_addr(key, &addr);
     }

@@ -43,7 +43,7 @@ impl RowOutput<'_, '_> {
         decoded: &Result<Socket<'_>, DecodeError>,
         key: impl Fn(&Socket<'_>) -> u64,
     ) -> ControlFlow<()> {
-        self.stats.arrived(1);
+        self.stats.add_arrived(1);
         match decoded {
             Ok(row) => self.unless_handed_out(row, key(row)),
             Err(error) => self.failed(*error),
@@ -52,7 +52,7 @@ impl RowOutput<'_, '_> {
 
     /// Takes the row of a line of /proc/net. A raw socket's line has the IP protocol in place of the ports.
     pub(crate) fn line(&mut self, parsed: Result<Socket<'_>, DecodeError>) -> ControlFlow<()> {
-        self.stats.arrived(1);
+        self.stats.add_arrived(1);
         match parsed {
             Ok(row) if row.proto == Proto::Raw => {
                 let ip_protocol = u8::try_from(row.local.port).ok();
@@ -78,9 +78,9 @@ impl RowOutput<'_, '_> {
 
     #[inline]
     fn is_filtered(&mut self, row: &Socket<'_>) -> bool {
-        let filtered = self.filter.is_some_and(|filter| !filter.admits(row));
+        let filtered = self.filter.is_some_and(|filter| !filter.accepts(row));
         if filtered {
-            self.stats.filtered();
+            self.stats.add_filtered();
         }
         filtered
     }
@@ -100,7 +100,7 @@ impl RowOutput<'_, '_> {
     fn leaves_out_duplicate(&mut self, proto: Proto) -> bool {
         match proto {
             Proto::Netlink if self.as_sent => return false,
-            Proto::Netlink => self.stats.repeated(),
+            Proto::Netlink => self.stats.add_repeated(),
             _ => self.stats.duplicate(),
         }
         true
@@ -114,7 +114,7 @@ impl RowOutput<'_, '_> {
 
     #[cold]
     fn failed(&mut self, error: DecodeError) -> ControlFlow<()> {
-        self.stats.failed(error);
+        self.stats.add_failed(error);
         ControlFlow::Continue(())
     }
 }
@@ -134,8 +134,8 @@ impl<'r, 'f> WalkOutput<'r, 'f> {
 }
 
 impl RowVisitor<Sockets, Keys, DecodeError> for WalkOutput<'_, '_> {
-    fn arrived(&mut self, rows: u64) {
-        self.rows.stats.arrived(rows);
+    fn add_arrived(&mut self, rows: u64) {
+        self.rows.stats.add_arrived(rows);
     }
 
     #[inline(always)]
@@ -164,7 +164,7 @@ impl RowVisitor<Sockets, Keys, DecodeError> for WalkOutput<'_, '_> {
     #[inline]
     fn reuse(&mut self, bytes: RowBytes<'_>, keys: Keys) -> Option<ControlFlow<()>> {
         // A repeated row is left to `row`, which counts it.
-        let cache = self.cache.filter(|_| !self.rows.window.has(keys.identity))?;
+        let cache = self.cache.filter(|_| !self.rows.window.contains(keys.identity))?;
         let reused = cache.reuse(bytes)?;
         self.rows.window.is_double(keys.identity);
         self.rows.handed_out.is_out_by_ends(keys.ends);

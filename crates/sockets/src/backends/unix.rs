@@ -37,20 +37,20 @@ impl TableReader<'_, '_, '_> {
         }
         let mut text = Vec::new();
         match self.unix_text(&mut text) {
-            Ok(()) => self.stats.used(Via::Proc.name()),
+            Ok(()) => self.stats.add_backend(Via::Proc.name()),
             Err(error) => {
-                self.stats.note(format!("reference counts and flags of unix sockets are unknown: {error}"));
+                self.stats.add_note(format!("reference counts and flags of unix sockets are unknown: {error}"));
                 return None;
             }
         }
-        if let Lines::Plain(counts) = UnixCounts::plain(&text) {
+        if let Lines::Plain(counts) = UnixCounts::read_unchecked(&text) {
             return Some(counts);
         }
         match self.unix_names() {
             Ok(names) => {
-                let counts = UnixCounts::proven(&text, &names);
+                let counts = UnixCounts::count_genuine(&text, &names);
                 if counts.left_out > 0 {
-                    self.stats.note(format!("{} {LEFT_OUT}", counts.left_out));
+                    self.stats.add_note(format!("{} {LEFT_OUT}", counts.left_out));
                 }
                 Some(counts)
             }
@@ -62,12 +62,12 @@ impl TableReader<'_, '_, '_> {
     /// Hands out the connections that wait for accept: netlink does not have them, because they have no inode.
     pub(crate) fn unix_waiting(&mut self, counts: &UnixCounts, filter: &TableFilter) {
         let netns_id = self.plan.options.netns_id;
-        let filter = (!filter.is_everything()).then_some(filter);
+        let filter = (!filter.accepts_all()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let window = Window::new();
         let mut rows =
             RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent: false, window, handed_out };
-        for line in counts.waiting() {
+        for line in counts.unaccepted_lines() {
             let mut line = line.clone();
             if unix_row(&mut rows, &mut line, netns_id).is_break() {
                 self.stopped = true;
@@ -82,7 +82,7 @@ impl TableReader<'_, '_, '_> {
         let mut text = Vec::new();
         for attempt in 1.. {
             self.unix_text(&mut text)?;
-            self.stats.used(Via::Proc.name());
+            self.stats.add_backend(Via::Proc.name());
             let Ok(names) = self.unix_names() else {
                 self.unix_unproven(&text, filter);
                 break;
@@ -115,7 +115,7 @@ impl TableReader<'_, '_, '_> {
     /// Hands out the lines from `lines`, as long as its callback returns that more are wanted.
     fn unix_rows(&mut self, filter: &TableFilter, lines: impl FnOnce(&mut dyn FnMut(&[u8]) -> bool)) {
         let netns_id = self.plan.options.netns_id;
-        let filter = (!filter.is_everything()).then_some(filter);
+        let filter = (!filter.accepts_all()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let window = Window::new();
         let mut rows =
@@ -144,7 +144,7 @@ impl TableReader<'_, '_, '_> {
             }
             Err(error) if into.is_empty() => Err(error),
             Err(error) => {
-                self.stats.incomplete(0, format!("{} are incomplete: {error}", Table::Unix.what()));
+                self.stats.incomplete(0, format!("{} are incomplete: {error}", Table::Unix.description()));
                 Ok(())
             }
         }
@@ -154,7 +154,7 @@ impl TableReader<'_, '_, '_> {
         let plan = self.plan;
         let (key, request) = (keys::unix_names_key(plan.options.netns_id), request_names());
         let ask = Query {
-            what: Table::Unix.what(),
+            what: Table::Unix.description(),
             protocol: NETLINK_SOCK_DIAG,
             request: &request,
             key: &key,

@@ -17,23 +17,23 @@
 const SETS: usize = 512;
 /// Number of keys per set. With 512 sets a repetition after 256 rows is missed once in 500 times, one after 50 rows
 /// never. The memory takes 16 KiB, and a lookup touches half a cache line (about 2 ns).
-const WAYS: usize = 4;
+const KEYS_PER_SET: usize = 4;
 
 /// The memory of one dump.
 #[derive(Debug)]
 pub(crate) struct Window {
     /// The latest keys of each set, newest first. 0 means empty.
-    sets: Box<[[u64; WAYS]; SETS]>,
+    sets: Box<[[u64; KEYS_PER_SET]; SETS]>,
 }
 
 impl Window {
     pub(crate) fn new() -> Window {
-        Window { sets: Box::new([[0; WAYS]; SETS]) }
+        Window { sets: Box::new([[0; KEYS_PER_SET]; SETS]) }
     }
 
     /// True if the row with this key came shortly before; does not record it.
     #[inline]
-    pub(crate) fn has(&self, key: u64) -> bool {
+    pub(crate) fn contains(&self, key: u64) -> bool {
         key != 0 && self.sets.get(set_of(key)).is_some_and(|set| set.contains(&key))
     }
 

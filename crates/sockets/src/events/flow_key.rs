@@ -24,7 +24,7 @@ pub(super) const DIRECTION_FOLDED: u8 = 4;
 
 /// The sums of a flow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Sums {
+pub(super) struct FlowTotals {
     pub(super) opened: u64,
     closed: u64,
     bytes_in: u64,
@@ -33,10 +33,10 @@ pub(super) struct Sums {
     lasted_ns: u64,
 }
 
-impl Sums {
-    pub(super) fn at(bytes: &[u8], at: usize) -> Option<Sums> {
+impl FlowTotals {
+    pub(super) fn parse_at(bytes: &[u8], at: usize) -> Option<FlowTotals> {
         let number = |index: usize| u64_at(bytes, at + index * 8);
-        Some(Sums {
+        Some(FlowTotals {
             opened: number(0)?,
             closed: number(1)?,
             bytes_in: number(2)?,
@@ -83,7 +83,7 @@ pub(super) fn put(key: &mut [u8; KEY], at: usize, bytes: &[u8]) {
 }
 
 /// The row of a flow; `time_ns` is since 1970, `span_ns` the length of the interval.
-pub(super) fn row(key: &[u8; KEY], sums: &Sums, time_ns: u64, span_ns: u64) -> Result<FlowEvent, DecodeError> {
+pub(super) fn row(key: &[u8; KEY], sums: &FlowTotals, time_ns: u64, span_ns: u64) -> Result<FlowEvent, DecodeError> {
     let is_folded = key.get(5) == Some(&DIRECTION_FOLDED);
     // The account of a service has the family and the direction of its connections after its user.
     let family = key.get(if is_folded { 16 } else { 4 }).copied().unwrap_or(0);
@@ -141,7 +141,7 @@ mod tests {
         };
         let other = SocketEvent { peer: end(2, 40_001), ..event };
         assert_eq!(key_of(&event), key_of(&other));
-        let mut sums = Sums::default();
+        let mut sums = FlowTotals::default();
         sums.add(&event);
         sums.add(&SocketEvent {
             kind: EventKind::Close,

@@ -8,7 +8,7 @@ use netlink::prefix::array_at;
 use record::rows::{Direction, SocketEvent};
 use std::collections::HashMap;
 
-use super::flow_key::{DIRECTION_FOLDED, KEY, Sums, key_of, put};
+use super::flow_key::{DIRECTION_FOLDED, FlowTotals, KEY, key_of, put};
 use crate::address_families::AF_INET;
 
 /// Number of flows per interval that get entries unconditionally.
@@ -23,19 +23,19 @@ pub(super) const FREE: usize = 1 << 16;
 /// user's rows; peers of a service, for its rows.
 pub(super) const SHARED: usize = 1 << 15;
 /// An account may take one part in this many of the remaining entries.
-const PART: usize = 8;
+const SHARE_DIVISOR: usize = 8;
 
 /// The flows of one interval. Memory: [`FREE`] + [`SHARED`] entries of 100 bytes, and one for each account.
 #[derive(Default)]
 pub(super) struct FlowTable {
-    sums: HashMap<[u8; KEY], Sums>,
+    sums: HashMap<[u8; KEY], FlowTotals>,
     /// Number of shared entries that each account has taken.
     charged: HashMap<[u8; KEY], usize>,
 }
 
 impl FlowTable {
     /// The sums of the flow of an event, or of its account if that has no share left.
-    pub(super) fn sums_of(&mut self, event: &SocketEvent) -> &mut Sums {
+    pub(super) fn sums_of(&mut self, event: &SocketEvent) -> &mut FlowTotals {
         let mut key = key_of(event);
         if self.sums.len() >= FREE && !self.sums.contains_key(&key) {
             key = self.full_account(event, &key).unwrap_or(key);
@@ -45,7 +45,7 @@ impl FlowTable {
 
     /// Charges a new flow; returns the account into which it must be folded, if that has no share left.
     fn full_account(&mut self, event: &SocketEvent, flow: &[u8; KEY]) -> Option<[u8; KEY]> {
-        let share = (FREE + SHARED).saturating_sub(self.sums.len()) / PART;
+        let share = (FREE + SHARED).saturating_sub(self.sums.len()) / SHARE_DIVISOR;
         let user = account(event.uid);
         let of_user = self.charged.get(&user).copied().unwrap_or(0);
         if of_user >= share {
@@ -55,7 +55,7 @@ impl FlowTable {
         if event.direction == Direction::In || event.uid.is_none() {
             let service = service(user, flow);
             let of_service = self.charged.entry(service).or_default();
-            if *of_service > (share - of_user) / PART {
+            if *of_service > (share - of_user) / SHARE_DIVISOR {
                 return Some(service);
             }
             *of_service += 1;
@@ -65,7 +65,7 @@ impl FlowTable {
     }
 
     /// Takes out all flows, in an order that is the same in a replay.
-    pub(super) fn take(&mut self) -> Vec<([u8; KEY], Sums)> {
+    pub(super) fn take(&mut self) -> Vec<([u8; KEY], FlowTotals)> {
         self.charged.clear();
         let mut flows: Vec<_> = self.sums.drain().collect();
         flows.sort_unstable_by_key(|(key, _)| *key);
@@ -121,7 +121,7 @@ mod tests {
         }
     }
 
-    fn folded(flows: &[([u8; KEY], Sums)]) -> u64 {
+    fn folded(flows: &[([u8; KEY], FlowTotals)]) -> u64 {
         flows.iter().filter(|(key, _)| key[5] == DIRECTION_FOLDED).map(|(_, sums)| sums.opened).sum()
     }
 

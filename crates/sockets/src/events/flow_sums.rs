@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 use sys::{Blocks, Host};
 
-use super::bpf::{HEAD, Head, MISSED, totals};
-use super::flow_key::{KEY, OLD_KEY, SPAN, SUM, Sums, put, row};
+use super::bpf::{HEADER_BYTES, Head, MISSED, totals};
+use super::flow_key::{FlowTotals, KEY, OLD_KEY, SPAN, SUM, put, row};
 use super::flow_shares::FlowTable;
-use super::{BPF, Cause, Follow, LiveConnections, error_of, not_live, shut_out};
+use super::{BPF, Follow, LiveConnections, OpenError, error_of, not_live, shut_out};
 use crate::Via;
 
 /// Maximum number of accounts whose folded flows are counted separately; further accounts are counted together.
@@ -32,18 +32,18 @@ pub struct FlowSums<'h> {
     opened: u64,
     closed: u64,
     /// Openings and closings in folded rows, by account.
-    folded: Folded,
+    folded: FoldedCounts,
 }
 
 enum Backend<'h> {
     /// Blocks of sums from the kernel, with keys of `key` bytes.
     Kernel { blocks: Box<dyn Blocks + 'h>, last: Head, key: usize },
     /// Events that are summed up here.
-    Events(Box<Added<'h>>),
+    Events(Box<SummedEvents<'h>>),
 }
 
 /// Events of the other backend, and their sums.
-struct Added<'h> {
+struct SummedEvents<'h> {
     live: LiveConnections<'h>,
     flows: FlowTable,
     /// Start of the interval; 0 before the first.
@@ -61,13 +61,13 @@ impl<'h> FlowSums<'h> {
             shut,
             opened: 0,
             closed: 0,
-            folded: Folded::new(),
+            folded: FoldedCounts::new(),
         };
         let by_kernel = |blocks, key| Backend::Kernel { blocks, last: Head::default(), key };
         let mut shut = None;
         for (name, bytes) in [(STREAM, KEY), (OLD_STREAM, OLD_KEY)] {
             let key = stream_key(name, &follow);
-            if host.is_replay() && host.holds(&key) {
+            if host.is_replay() && host.contains(&key) {
                 let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
                 return Ok(of(by_kernel(blocks, bytes), None));
             }
@@ -85,7 +85,10 @@ impl<'h> FlowSums<'h> {
         }
         let via = if host.is_replay() { follow.via } else { Some(Via::Netlink) };
         let live = LiveConnections::open(host, Follow { via, ..follow })?;
-        Ok(of(Backend::Events(Box::new(Added { live, flows: FlowTable::default(), began_ns: 0, grouped: 0 })), shut))
+        Ok(of(
+            Backend::Events(Box::new(SummedEvents { live, flows: FlowTable::default(), began_ns: 0, grouped: 0 })),
+            shut,
+        ))
     }
 
     /// A warning for the user at the start, if the backend may miss connections.
@@ -103,16 +106,20 @@ impl<'h> FlowSums<'h> {
         let Backend::Kernel { blocks, last, key } = &mut self.backend else { return Ok(StreamState::Ended) };
         let key_bytes = *key;
         let Some(block) = blocks.next().map_err(error_of)? else { return Ok(StreamState::Ended) };
-        self.stats.used(BPF);
-        let (Some(head), Some(span_ns)) = (Head::parse(block), u64_at(block, HEAD)) else {
-            self.stats.undecoded(DecodeError::Short { what: "block of flows", claims: HEAD + SPAN, has: block.len() });
+        self.stats.add_backend(BPF);
+        let (Some(head), Some(span_ns)) = (Head::parse(block), u64_at(block, HEADER_BYTES)) else {
+            self.stats.add_undecoded(DecodeError::Short {
+                what: "block of flows",
+                claims: HEADER_BYTES + SPAN,
+                has: block.len(),
+            });
             return Ok(StreamState::Open);
         };
         *last = head;
-        for entry in block.get(HEAD + SPAN..).unwrap_or_default().chunks(key_bytes + SUM) {
-            self.stats.arrived(1);
-            let Some(sums) = Sums::at(entry, key_bytes) else {
-                self.stats.failed(DecodeError::Short { what: "flow", claims: key_bytes + SUM, has: entry.len() });
+        for entry in block.get(HEADER_BYTES + SPAN..).unwrap_or_default().chunks(key_bytes + SUM) {
+            self.stats.add_arrived(1);
+            let Some(sums) = FlowTotals::parse_at(entry, key_bytes) else {
+                self.stats.add_failed(DecodeError::Short { what: "flow", claims: key_bytes + SUM, has: entry.len() });
                 continue;
             };
             let mut key = [0; KEY];
@@ -127,7 +134,7 @@ impl<'h> FlowSums<'h> {
                         break;
                     }
                 }
-                Err(error) => self.stats.failed(error),
+                Err(error) => self.stats.add_failed(error),
             }
         }
         Ok(StreamState::Open)
@@ -135,7 +142,7 @@ impl<'h> FlowSums<'h> {
 
     fn by_events(&mut self, each: &mut Each<'_, FlowEvents>) -> Result<StreamState, SourceError> {
         let Backend::Events(added) = &mut self.backend else { return Ok(StreamState::Ended) };
-        let Added { live, flows, began_ns, grouped } = &mut **added;
+        let SummedEvents { live, flows, began_ns, grouped } = &mut **added;
         let nothing = Demand::<SocketEvents>::new(&[], Vec::new());
         let tide = live.next(&nothing, &mut |event| {
             flows.sums_of(event).add(event);
@@ -152,7 +159,7 @@ impl<'h> FlowSums<'h> {
         }
         *began_ns = now_ns;
         for (key, sums) in &flows.take() {
-            self.stats.arrived(1);
+            self.stats.add_arrived(1);
             match row(key, sums, now_ns, span_ns) {
                 Ok(row) => {
                     count_folded(&mut self.folded, &row);
@@ -161,7 +168,7 @@ impl<'h> FlowSums<'h> {
                         break;
                     }
                 }
-                Err(error) => self.stats.failed(error),
+                Err(error) => self.stats.add_failed(error),
             }
         }
         Ok(tide)
@@ -177,12 +184,12 @@ fn stream_key(name: &str, follow: &Follow<'_>) -> String {
 }
 
 #[cfg(feature = "bpf")]
-fn open_bpf<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
+fn open_bpf<'h>(host: &'h Host, follow: &Follow<'h>, interval: Duration) -> Result<Box<dyn Blocks + 'h>, OpenError> {
     Ok(Box::new(super::bpf::flow_sums::KernelSums::open(host, follow, interval)?))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, Cause> {
+fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>, _: Duration) -> Result<Box<dyn Blocks + 'h>, OpenError> {
     Err(sys::WITHOUT_BPF.into())
 }
 
@@ -224,7 +231,7 @@ impl Stream<FlowEvents> for FlowSums<'_> {
                 stats
             }
             Backend::Events(added) => {
-                let Added { live, grouped, .. } = &mut **added;
+                let SummedEvents { live, grouped, .. } = &mut **added;
                 let mut stats = stats.close();
                 // Its rows were summed up: they are part of our rows.
                 stats.add(&Accounting { grouped: *grouped, ..live.close() });
@@ -238,10 +245,10 @@ impl Stream<FlowEvents> for FlowSums<'_> {
 }
 
 /// Openings and closings by user and port of the service, 0 for all of the user's; `None` for all other accounts.
-type Folded = BTreeMap<Option<(u32, u16)>, u64>;
+type FoldedCounts = BTreeMap<Option<(u32, u16)>, u64>;
 
 /// Reports which accounts have folded rows, the largest first.
-fn add_folded(folded: Folded, stats: &mut Accounting) {
+fn add_folded(folded: FoldedCounts, stats: &mut Accounting) {
     let mut folded: Vec<_> = folded.into_iter().collect();
     folded.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     for (account, count) in folded {
@@ -259,7 +266,7 @@ fn add_folded(folded: Folded, stats: &mut Accounting) {
 }
 
 /// Counts the openings and closings in a row of folded flows.
-fn count_folded(folded: &mut Folded, row: &FlowEvent) {
+fn count_folded(folded: &mut FoldedCounts, row: &FlowEvent) {
     let Some(uid) = row.folded_uid else { return };
     let account = Some((uid, row.local_port.or(row.peer_port).unwrap_or(0)));
     let is_counted = uid != u32::MAX && (folded.len() < ACCOUNTS_MAX || folded.contains_key(&account));
@@ -272,7 +279,7 @@ mod tests {
 
     #[test]
     fn issue_10_accounts_are_named_and_hide_no_other_reason() {
-        let folded: Folded = (0..20).map(|port| (Some((1000, port)), u64::from(port) + 1)).collect();
+        let folded: FoldedCounts = (0..20).map(|port| (Some((1000, port)), u64::from(port) + 1)).collect();
         let mut stats = Accounting::default();
         stats.add_reason(3, "lost");
         add_folded(folded, &mut stats);

@@ -12,7 +12,7 @@ mod udp_senders;
 
 use record::rows::{Direction, EventKind, SocketEvent, SocketEvents};
 use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};
-use sys::{Host, SysError, Tried};
+use sys::{Host, ProbeResult, SysError};
 
 use crate::choose::Via;
 pub use flow_sums::FlowSums;
@@ -72,7 +72,7 @@ impl<'h> LiveConnections<'h> {
     pub fn open(host: &'h Host, follow: Follow<'h>) -> Result<LiveConnections<'h>, SourceError> {
         let mut shut = None;
         let key = key(&follow);
-        if host.is_replay() && host.holds(&key) {
+        if host.is_replay() && host.contains(&key) {
             let blocks = host.stream(&key, "", || Err(not_live())).map_err(error_of)?;
             let backend = Backend::BpfEvents(Box::new(BpfEvents::new(blocks)));
             return Ok(LiveConnections { backend, shut, left_out: Vec::new(), nameless: None });
@@ -139,19 +139,19 @@ fn key(follow: &Follow<'_>) -> String {
 }
 
 /// Why the BPF backend did not open.
-type Cause = Box<dyn std::error::Error + Send + Sync>;
+type OpenError = Box<dyn std::error::Error + Send + Sync>;
 
 /// The opened backend, and its limitations.
-type Opened<'h> = (Box<dyn sys::Blocks + 'h>, Vec<String>);
+type OpenedBackend<'h> = (Box<dyn sys::Blocks + 'h>, Vec<String>);
 
 #[cfg(feature = "bpf")]
-fn open_bpf<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Opened<'h>, Cause> {
+fn open_bpf<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<OpenedBackend<'h>, OpenError> {
     let (programs, left_out) = self::bpf::programs::EventPrograms::open(host, follow)?;
     Ok((Box::new(::bpf::RingBlocks::new(programs, follow.stop)), left_out))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Opened<'h>, Cause> {
+fn open_bpf<'h>(_: &'h Host, _: &Follow<'h>) -> Result<OpenedBackend<'h>, OpenError> {
     Err(sys::WITHOUT_BPF.into())
 }
 
@@ -166,9 +166,9 @@ const NAMELESS: &str = "an incoming connection is shown without its accepting pr
 
 /// How connections can be followed here, for `netwren support`: it works if no connection would be missed. With BPF all
 /// programs are loaded, and those that do not exclude others are attached and released: some 10 ms.
-pub fn probe_following(host: &Host) -> Tried {
+pub fn probe_following(host: &Host) -> ProbeResult {
     #[cfg(feature = "bpf")]
-    let programs = self::bpf::programs::probe(host).map_err(|error| (error.missing(), error.to_string()));
+    let programs = self::bpf::programs::probe(host).map_err(|error| (error.missing_requirement(), error.to_string()));
     #[cfg(not(feature = "bpf"))]
     let programs: Result<(Vec<String>, bool), _> = Err((sys::Missing::Build, sys::WITHOUT_BPF.to_owned()));
     let _ = host;
@@ -178,10 +178,10 @@ pub fn probe_following(host: &Host) -> Tried {
                 words.push("owners from connect, accept, first use and close".to_owned());
             }
             words.extend(hooks.then(|| HOOKS_EXCLUDE.to_owned()));
-            Tried::works(format!("via BPF: every state change; {}", words.join("; ")))
+            ProbeResult::new_working(format!("via BPF: every state change; {}", words.join("; ")))
         }
         Err((missing, why)) => {
-            Tried::fails(missing, format!("via netlink: no owners, short connections may be missed: {why}"))
+            ProbeResult::new_missing(missing, format!("via netlink: no owners, short connections may be missed: {why}"))
         }
     }
 }
@@ -192,7 +192,7 @@ fn not_live() -> SysError {
 }
 
 /// The error if there is no other backend.
-fn shut_out(cause: Cause) -> SourceError {
+fn shut_out(cause: OpenError) -> SourceError {
     SourceError { what: "connections via BPF", fault: SourceFault::Unsupported, cause }
 }
 
@@ -228,7 +228,7 @@ impl Stream<SocketEvents> for LiveConnections<'_> {
 
     fn close(&mut self) -> Accounting {
         let (waiting, mut stats) = match &mut self.backend {
-            Backend::BpfEvents(told) => (told.waiting(), told.close()),
+            Backend::BpfEvents(told) => (told.waiting_connections(), told.close()),
             Backend::NetlinkEvents(polled) => (0, polled.close()),
         };
         if waiting > 0 {

@@ -4,7 +4,7 @@ use record::{Accounting, Demand, Each, Offer, SourceError, Stream, StreamState};
 use sys::Host;
 
 use super::bpf::BpfEvents;
-use super::{BPF, Cause, Follow, shut_out};
+use super::{BPF, Follow, OpenError, shut_out};
 
 /// Rows of one namespace, or of all: an opening at the first send of a socket, repeated twice a second while it sends.
 /// Closings are not reported.
@@ -19,13 +19,13 @@ impl<'h> UdpSenders<'h> {
 }
 
 #[cfg(feature = "bpf")]
-fn open<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, Cause> {
+fn open<'h>(host: &'h Host, follow: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, OpenError> {
     let program = super::bpf::udp_senders::UdpProgram::open(host, follow)?;
     Ok(Box::new(::bpf::RingBlocks::new(program, follow.stop)))
 }
 
 #[cfg(not(feature = "bpf"))]
-fn open<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, Cause> {
+fn open<'h>(_: &'h Host, _: &Follow<'h>) -> Result<Box<dyn sys::Blocks + 'h>, OpenError> {
     Err(sys::WITHOUT_BPF.into())
 }
 

@@ -9,43 +9,43 @@ const ALTERNATIVES_MAX: usize = 64;
 
 /// A tree of conditions; `exact` is false if it accepts more than the filter.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Lowered {
+pub(super) struct LoweredConditions {
     pub(super) code: Code,
     pub(super) exact: bool,
 }
 
 /// Translates `part` exactly if possible, else rounded up. [`Code::True`] if the kernel cannot test any of it.
-pub(super) fn lower(part: &Expr, world: &dyn PushdownContext) -> Lowered {
-    rounded(part, world, true)
+pub(super) fn lower_part(part: &Expr, world: &dyn PushdownContext) -> LoweredConditions {
+    lower_rounded(part, world, true)
 }
 
 // `up`: what cannot be expressed counts as true, so that the whole accepts too much; below a `not` it counts as false.
-fn rounded(part: &Expr, world: &dyn PushdownContext, up: bool) -> Lowered {
+fn lower_rounded(part: &Expr, world: &dyn PushdownContext, up: bool) -> LoweredConditions {
     match part {
         Expr::And(parts) => {
-            let parts: Vec<Lowered> = parts.iter().map(|part| rounded(part, world, up)).collect();
+            let parts: Vec<LoweredConditions> = parts.iter().map(|part| lower_rounded(part, world, up)).collect();
             let exact = parts.iter().all(|part| part.exact);
-            Lowered { code: Code::and(parts.into_iter().map(|part| part.code)), exact }
+            LoweredConditions { code: Code::and(parts.into_iter().map(|part| part.code)), exact }
         }
         Expr::Or(parts) => {
-            let parts: Vec<Lowered> = parts.iter().map(|part| rounded(part, world, up)).collect();
+            let parts: Vec<LoweredConditions> = parts.iter().map(|part| lower_rounded(part, world, up)).collect();
             let exact = parts.iter().all(|part| part.exact);
-            Lowered { code: Code::or(parts.into_iter().map(|part| part.code)), exact }
+            LoweredConditions { code: Code::or(parts.into_iter().map(|part| part.code)), exact }
         }
         Expr::Not(part) => {
-            let inner = rounded(part, world, !up);
-            Lowered { code: Code::not(inner.code), exact: inner.exact }
+            let inner = lower_rounded(part, world, !up);
+            LoweredConditions { code: Code::not(inner.code), exact: inner.exact }
         }
         // The kernel knows whether it chose the port, but not the port range: so both the kernel and the engine test.
         Expr::Test(test) if field_name(test) == "autobound" => autobound(test, up),
         Expr::Test(test) => match condition(test, world) {
-            Some(code) => Lowered { code, exact: true },
-            None => Lowered { code: if up { Code::True } else { Code::False }, exact: false },
+            Some(code) => LoweredConditions { code, exact: true },
+            None => LoweredConditions { code: if up { Code::True } else { Code::False }, exact: false },
         },
     }
 }
 
-fn autobound(test: &Test, up: bool) -> Lowered {
+fn autobound(test: &Test, up: bool) -> LoweredConditions {
     let auto = Code::Cond(Cond::Auto);
     let code = match (&test.operand, test.op) {
         (Operand::Bool(yes), Op::Eq) => {
@@ -65,7 +65,7 @@ fn autobound(test: &Test, up: bool) -> Lowered {
         _ if up => Code::True,
         _ => Code::False,
     };
-    Lowered { code, exact: false }
+    LoweredConditions { code, exact: false }
 }
 
 // Translates one test exactly; `None` if the kernel cannot express it.
@@ -88,14 +88,14 @@ fn port(test: &Test, side: EndpointSide) -> Option<Code> {
     let within = match (&test.operand, test.op) {
         (Operand::Null, Op::Eq) => vec![(0, 0)],
         (Operand::Null, Op::Ne) => vec![(1, LAST)],
-        (Operand::Number(n), Op::Eq) => cut(&[(*n, *n)]),
-        (Operand::Number(n), Op::Ne) => complement(&cut(&[(*n, *n)])),
-        (Operand::Number(n), Op::Lt) => n.checked_sub(1).map_or(Vec::new(), |most| cut(&[(0, most)])),
-        (Operand::Number(n), Op::Le) => cut(&[(0, *n)]),
-        (Operand::Number(n), Op::Gt) => n.checked_add(1).map_or(Vec::new(), |least| cut(&[(least, LAST)])),
-        (Operand::Number(n), Op::Ge) => cut(&[(*n, LAST)]),
-        (Operand::Ranges(ranges), Op::Eq) => cut(ranges),
-        (Operand::Ranges(ranges), Op::Ne) => complement(&cut(ranges)),
+        (Operand::Number(n), Op::Eq) => clamp_ranges(&[(*n, *n)]),
+        (Operand::Number(n), Op::Ne) => complement_ranges(&clamp_ranges(&[(*n, *n)])),
+        (Operand::Number(n), Op::Lt) => n.checked_sub(1).map_or(Vec::new(), |most| clamp_ranges(&[(0, most)])),
+        (Operand::Number(n), Op::Le) => clamp_ranges(&[(0, *n)]),
+        (Operand::Number(n), Op::Gt) => n.checked_add(1).map_or(Vec::new(), |least| clamp_ranges(&[(least, LAST)])),
+        (Operand::Number(n), Op::Ge) => clamp_ranges(&[(*n, LAST)]),
+        (Operand::Ranges(ranges), Op::Eq) => clamp_ranges(ranges),
+        (Operand::Ranges(ranges), Op::Ne) => complement_ranges(&clamp_ranges(ranges)),
         _ => return None,
     };
     if within.len() > ALTERNATIVES_MAX {
@@ -107,7 +107,7 @@ fn port(test: &Test, side: EndpointSide) -> Option<Code> {
 }
 
 // Clips ranges of ports to 1..=65535, sorts and merges them.
-fn cut(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn clamp_ranges(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut cut: Vec<(u64, u64)> = ranges.iter().map(|(low, high)| (*low.max(&1), *high.min(&65535))).collect();
     cut.retain(|(low, high)| low <= high);
     cut.sort_unstable();
@@ -122,7 +122,7 @@ fn cut(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
 }
 
 // Returns the ports of 1..=65535 that are outside these sorted and merged ranges.
-fn complement(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
+fn complement_ranges(ranges: &[(u64, u64)]) -> Vec<(u64, u64)> {
     let mut gaps = Vec::new();
     let mut from = 1;
     for (low, high) in ranges {
@@ -165,7 +165,7 @@ fn host(side: EndpointSide, prefix: Prefix, port: Option<u16>) -> Code {
 }
 
 /// `::ffff:0:0/96`, the IPv4-mapped addresses.
-fn mapped() -> Option<Prefix> {
+fn mapped_prefix() -> Option<Prefix> {
     Prefix::new(Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]), 96)
 }
 
@@ -174,7 +174,7 @@ fn in_prefix(side: EndpointSide, prefix: Prefix) -> Option<Code> {
     if matches!(prefix.addr(), Addr::V4(_)) {
         return Some(host(side, prefix, None));
     }
-    let mapped = mapped()?;
+    let mapped = mapped_prefix()?;
     if prefix.len() <= mapped.len() && prefix.contains(mapped.addr()) {
         return Some(Code::and([host(side, prefix, None), Code::not(host(side, mapped, None))]));
     }
@@ -186,13 +186,13 @@ fn in_prefix(side: EndpointSide, prefix: Prefix) -> Option<Code> {
 // if both ends are zero.
 fn null_address(side: EndpointSide) -> Code {
     match side {
-        EndpointSide::Peer => unset(EndpointSide::Peer),
-        EndpointSide::Local => Code::and([unset(EndpointSide::Local), unset(EndpointSide::Peer)]),
+        EndpointSide::Peer => unset_endpoint(EndpointSide::Peer),
+        EndpointSide::Local => Code::and([unset_endpoint(EndpointSide::Local), unset_endpoint(EndpointSide::Peer)]),
     }
 }
 
-fn unset(side: EndpointSide) -> Code {
-    let Some(mapped) = mapped() else { return Code::False };
+fn unset_endpoint(side: EndpointSide) -> Code {
+    let Some(mapped) = mapped_prefix() else { return Code::False };
     let any4 = Code::and([host(side, Prefix::host(Addr::ANY4), Some(0)), Code::not(host(side, mapped, None))]);
     Code::or([any4, host(side, Prefix::host(Addr::ANY6), Some(0))])
 }

@@ -21,15 +21,15 @@ const NAME_MAX: usize = 16;
 
 /// Returns the index, or `None` if there is no such interface or the kernel does not answer. One request with four
 /// system calls.
-pub(crate) fn of(host: &Host, netns: Option<&NetNs>, netns_id: u64, name: &[u8]) -> Option<u32> {
+pub(crate) fn find_ifindex(host: &Host, netns: Option<&NetNs>, netns_id: u64, name: &[u8]) -> Option<u32> {
     if name.is_empty() || name.len() >= NAME_MAX || name.contains(&0) {
         return None;
     }
     let mut terminated = name.to_vec();
     terminated.push(0);
-    let mut request = Request::one(RTM_GETLINK);
-    request.body(&[0; IFINFOMSG]).attr(IFLA_IFNAME, &terminated);
-    let key = format!("sockets/ifindex/{}@{netns_id}", sys::escaped(name));
+    let mut request = Request::for_one(RTM_GETLINK);
+    request.append(&[0; IFINFOMSG]).attr(IFLA_IFNAME, &terminated);
+    let key = format!("sockets/ifindex/{}@{netns_id}", sys::escape_bytes(name));
     let ask = Query { what: "interface", protocol: NETLINK_ROUTE, request: &request, key: &key, note: "", netns };
     let mut index = None;
     let answer = netlink::exchange(host, &ask, |part| {
@@ -48,9 +48,9 @@ mod tests {
     #[test]
     fn loopback_is_the_first() {
         let host = Host::live();
-        assert_eq!(of(&host, None, 0, b"lo"), Some(1));
-        assert_eq!(of(&host, None, 0, b"none-such"), None);
-        assert_eq!(of(&host, None, 0, b"a-name-that-is-too-long"), None);
-        assert_eq!(of(&host, None, 0, b""), None);
+        assert_eq!(find_ifindex(&host, None, 0, b"lo"), Some(1));
+        assert_eq!(find_ifindex(&host, None, 0, b"none-such"), None);
+        assert_eq!(find_ifindex(&host, None, 0, b"a-name-that-is-too-long"), None);
+        assert_eq!(find_ifindex(&host, None, 0, b""), None);
     }
 }

@@ -19,13 +19,13 @@ const NAMES_ONLY_IN_INET: &[&str] =
     &["local_addr", "local_port", "peer_addr", "peer_port", "timer", "timer_ms", "timer_retransmits"];
 
 /// `need` bits whose fields are null in every socket of the table.
-fn never(proto: Proto) -> u64 {
+fn null_need(proto: Proto) -> u64 {
     let sctp = if proto == Proto::Sctp { 0 } else { need::SCTP };
     let xdp = if proto == Proto::Xdp { 0 } else { need::XDP };
-    sctp | xdp | never_but(proto)
+    sctp | xdp | nullable_need(proto)
 }
 
-fn never_but(proto: Proto) -> u64 {
+fn nullable_need(proto: Proto) -> u64 {
     match proto {
         // The kernel also fills in `tcp_info` for DCCP (net/dccp/diag.c).
         Proto::Tcp | Proto::Dccp => ONLY_IN_UNIX | ONLY_IN_PACKET | need::NETLINK,
@@ -62,7 +62,7 @@ pub(crate) fn only_in(name: &str) -> Option<Proto> {
 /// an empty `and`, false an empty `or`.
 pub(super) fn simplify(part: &Expr, proto: Proto) -> Expr {
     match part {
-        Expr::Test(test) => known(test, proto).map_or_else(|| part.clone(), constant),
+        Expr::Test(test) => decide_test(test, proto).map_or_else(|| part.clone(), constant),
         Expr::Not(inner) => match simplify(inner, proto) {
             inner if is_true(&inner) => constant(false),
             inner if is_false(&inner) => constant(true),
@@ -100,7 +100,7 @@ pub(super) fn is_false(part: &Expr) -> bool {
     matches!(part, Expr::Or(parts) if parts.is_empty())
 }
 
-fn known(test: &Test, proto: Proto) -> Option<bool> {
+fn decide_test(test: &Test, proto: Proto) -> Option<bool> {
     if is_null(test, proto) {
         // Only `= null` is true for a null.
         return Some(test.op == Op::Eq && test.operand == Operand::Null);
@@ -124,7 +124,7 @@ fn is_null(test: &Test, proto: Proto) -> bool {
     if field.name == "autobound" {
         return !proto.is_inet() && proto != Proto::Unix;
     }
-    field.need & never(proto) != 0
+    field.need & null_need(proto) != 0
         || only_in(field.name).is_some_and(|only| only != proto)
         || (!proto.is_inet() && NAMES_ONLY_IN_INET.contains(&field.name))
         // Raw sockets have a protocol instead of ports.

@@ -9,7 +9,7 @@
 //! A comparison with a null cell is false, but the kernel knows no null: ports 0, unconnected ends, mark 0. So every
 //! condition below excludes these explicitly.
 use record::rows::{Socket, Sockets};
-use record::{Expr, Op, Operand, Proto, Push, State, Table, Test};
+use record::{Expr, Op, Operand, Proto, PushOutcome, State, Table, Test};
 
 use crate::address_families::{AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_TIPC, AF_UNIX, AF_VSOCK, AF_XDP};
 use crate::pushdown::bytecode::{Code, EndpointSide};
@@ -48,7 +48,7 @@ pub enum Families {
 }
 
 impl Families {
-    pub(crate) fn has(self, family: u8) -> bool {
+    pub(crate) fn contains(self, family: u8) -> bool {
         match family {
             AF_INET => self != Families::Only6,
             AF_INET6 => self != Families::Only4,
@@ -58,7 +58,7 @@ impl Families {
 
     // Returns `None` if no family is left.
     fn intersect(self, v4: bool, v6: bool) -> Option<Families> {
-        match (v4 && self.has(AF_INET), v6 && self.has(AF_INET6)) {
+        match (v4 && self.contains(AF_INET), v6 && self.contains(AF_INET6)) {
             (true, true) => Some(Families::Both),
             (true, false) => Some(Families::Only4),
             (false, true) => Some(Families::Only6),
@@ -81,24 +81,24 @@ pub(crate) struct TableFilter {
 
 impl TableFilter {
     /// Accepts every row of the table.
-    pub(crate) fn all(proto: Proto, families: Families) -> TableFilter {
+    pub(crate) fn accept_all(proto: Proto, families: Families) -> TableFilter {
         TableFilter { proto, states: STATES_ALL, families, sport: 0, dport: 0, code: Code::True }
     }
 
     /// True if every row of the table passes.
-    pub(crate) fn is_everything(&self) -> bool {
-        *self == TableFilter::all(self.proto, Families::Both)
+    pub(crate) fn accepts_all(&self) -> bool {
+        *self == TableFilter::accept_all(self.proto, Families::Both)
     }
 
     /// True if a row passes. For backends that cannot filter, and for those that may not filter everything.
-    pub(crate) fn admits(&self, row: &Socket<'_>) -> bool {
+    pub(crate) fn accepts(&self, row: &Socket<'_>) -> bool {
         let state = 1u32.checked_shl(row.state.0.into()).unwrap_or(0);
         // A filter for all states also accepts unknown states.
         (self.states == STATES_ALL || state & self.states != 0)
-            && self.families.has(row.family)
+            && self.families.contains(row.family)
             && (self.sport == 0 || self.sport == row.local.port)
             && (self.dport == 0 || self.dport == row.peer.port)
-            && self.code.holds(row)
+            && self.code.accepts(row)
     }
 
     /// Describes the kernel's filter; empty if the kernel filters nothing.
@@ -129,11 +129,11 @@ impl TableFilter {
 
 /// The tables to read, and how far each part of the filter is applied.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Split {
+pub(crate) struct SplitFilter {
     /// Tables that can have matching rows, in the requested order.
     pub(crate) tables: Vec<TableFilter>,
     /// One result per conjunct.
-    pub(crate) pushed: Vec<Push>,
+    pub(crate) pushed: Vec<PushOutcome>,
 }
 
 /// Splits `conjuncts` for the tables in `order`. `filters(proto)` is true if that table's backend can filter.
@@ -143,26 +143,27 @@ pub(crate) fn split(
     families: Families,
     world: &dyn PushdownContext,
     filters: &dyn Fn(Proto) -> bool,
-) -> Split {
+) -> SplitFilter {
     let mut tables = Vec::new();
-    let mut answers: Vec<Vec<Push>> = vec![Vec::new(); conjuncts.len()];
+    let mut answers: Vec<Vec<PushOutcome>> = vec![Vec::new(); conjuncts.len()];
     for proto in order {
-        let mut table = TableBuilder { filter: TableFilter::all(*proto, families), world, filters: filters(*proto) };
+        let mut table =
+            TableBuilder { filter: TableFilter::accept_all(*proto, families), world, filters: filters(*proto) };
         // If one conjunct excludes a table, the others are irrelevant.
-        let taken: Option<Vec<Push>> = conjuncts.iter().map(|part| table.take(part)).collect();
+        let taken: Option<Vec<PushOutcome>> = conjuncts.iter().map(|part| table.take(part)).collect();
         let Some(taken) = taken else { continue };
         answers.iter_mut().zip(taken).for_each(|(answers, push)| answers.push(push));
         tables.push(table.filter);
     }
-    Split { tables, pushed: answers.iter().map(|answers| worst_of(answers)).collect() }
+    SplitFilter { tables, pushed: answers.iter().map(|answers| worst_of(answers)).collect() }
 }
 
 // `Exact` if there are no tables, as no rows are sent.
-fn worst_of(answers: &[Push]) -> Push {
-    if answers.iter().all(|push| *push == Push::Exact) {
-        return Push::Exact;
+fn worst_of(answers: &[PushOutcome]) -> PushOutcome {
+    if answers.iter().all(|push| *push == PushOutcome::Exact) {
+        return PushOutcome::Exact;
     }
-    if answers.iter().all(|push| *push == Push::No) { Push::No } else { Push::Narrowed }
+    if answers.iter().all(|push| *push == PushOutcome::No) { PushOutcome::No } else { PushOutcome::Narrowed }
 }
 
 struct TableBuilder<'w> {
@@ -174,49 +175,49 @@ struct TableBuilder<'w> {
 
 impl TableBuilder<'_> {
     // Applies one conjunct and returns how far; `None` if this table has no matching rows.
-    fn take(&mut self, part: &Expr) -> Option<Push> {
+    fn take(&mut self, part: &Expr) -> Option<PushOutcome> {
         let part = known::simplify(part, self.filter.proto);
         if known::is_true(&part) {
-            return Some(Push::Exact);
+            return Some(PushOutcome::Exact);
         }
         if known::is_false(&part) {
             return None;
         }
         if let Some((v4, v6)) = families_of(&part) {
             self.filter.families = self.filter.families.intersect(v4, v6)?;
-            return Some(Push::Exact);
+            return Some(PushOutcome::Exact);
         }
         if !self.filters || takes_no_filter(self.filter.proto) {
-            return Some(Push::No);
+            return Some(PushOutcome::No);
         }
         if let Some(states) = states_of(&part, self.filter.proto) {
             // Replaces STATES_ALL instead of masking it, because a state outside STATES_ALL is read only if the filter
             // names it.
             self.filter.states = if self.filter.states == STATES_ALL { states } else { self.filter.states & states };
-            return (self.filter.states != 0).then_some(Push::Exact);
+            return (self.filter.states != 0).then_some(PushOutcome::Exact);
         }
         if self.filter.proto == Proto::Unix {
-            return Some(Push::No);
+            return Some(PushOutcome::No);
         }
         Some(self.take_condition(&part))
     }
 
-    fn take_condition(&mut self, part: &Expr) -> Push {
+    fn take_condition(&mut self, part: &Expr) -> PushOutcome {
         if let Some((side, port)) = single_port(part) {
             let place = if side == EndpointSide::Local { &mut self.filter.sport } else { &mut self.filter.dport };
             if *place == 0 || *place == port {
                 *place = port;
-                return Push::Exact;
+                return PushOutcome::Exact;
             }
         }
-        let lowered = conditions::lower(part, self.world);
+        let lowered = conditions::lower_part(part, self.world);
         let both = Code::and([self.filter.code.clone(), lowered.code.clone()]);
         // A program that is too long is treated as none.
         if lowered.code == Code::True || both.compile().is_none() {
-            return Push::No;
+            return PushOutcome::No;
         }
         self.filter.code = both;
-        if lowered.exact { Push::Exact } else { Push::Narrowed }
+        if lowered.exact { PushOutcome::Exact } else { PushOutcome::Narrowed }
     }
 }
 
@@ -239,7 +240,7 @@ fn states_of(part: &Expr, proto: Proto) -> Option<u32> {
     let mut mask = 0;
     for n in 1..=11u8 {
         let value = State(n).name(proto).as_bytes();
-        if decide(part, &|test| known::word_test(test, (field_name(test) == "state").then_some(value)?))? {
+        if decide_expr(part, &|test| known::word_test(test, (field_name(test) == "state").then_some(value)?))? {
             mask |= 1 << n;
         }
     }
@@ -250,7 +251,7 @@ fn states_of(part: &Expr, proto: Proto) -> Option<u32> {
     // Bound but neither listening nor connected (6.8): requested only by its name, because it costs a separate table.
     if proto == Proto::Tcp && names_bound_inactive(part) {
         let value = State::BOUND_INACTIVE.name(proto).as_bytes();
-        if decide(part, &|test| known::word_test(test, (field_name(test) == "state").then_some(value)?))? {
+        if decide_expr(part, &|test| known::word_test(test, (field_name(test) == "state").then_some(value)?))? {
             mask |= 1 << State::BOUND_INACTIVE.0;
         }
     }
@@ -274,17 +275,18 @@ fn names_bound_inactive(part: &Expr) -> bool {
 
 // Whether the part holds for inet and for inet6, if it tests only families.
 fn families_of(part: &Expr) -> Option<(bool, bool)> {
-    let of =
-        |value: &[u8]| decide(part, &|test| known::word_test(test, (field_name(test) == "family").then_some(value)?));
+    let of = |value: &[u8]| {
+        decide_expr(part, &|test| known::word_test(test, (field_name(test) == "family").then_some(value)?))
+    };
     Some((of(b"inet")?, of(b"inet6")?))
 }
 
 // Evaluates a tree; `None` if `test` cannot decide one of its tests.
-fn decide(part: &Expr, test: &dyn Fn(&Test) -> Option<bool>) -> Option<bool> {
+fn decide_expr(part: &Expr, test: &dyn Fn(&Test) -> Option<bool>) -> Option<bool> {
     match part {
-        Expr::And(parts) => parts.iter().try_fold(true, |all, part| Some(decide(part, test)? && all)),
-        Expr::Or(parts) => parts.iter().try_fold(false, |any, part| Some(decide(part, test)? || any)),
-        Expr::Not(part) => decide(part, test).map(|holds| !holds),
+        Expr::And(parts) => parts.iter().try_fold(true, |all, part| Some(decide_expr(part, test)? && all)),
+        Expr::Or(parts) => parts.iter().try_fold(false, |any, part| Some(decide_expr(part, test)? || any)),
+        Expr::Not(part) => decide_expr(part, test).map(|holds| !holds),
         Expr::Test(t) => test(t),
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn is_in_every_kernel(proto: Proto) -> bool {
 
 /// True if the filter tests `proto`, with any operand, or a field that only this table has. Columns that must be
 /// requested from netlink_diag also mention the table of netlink sockets.
-pub(crate) fn mentions(demand: &Demand<Sockets>, proto: Proto) -> bool {
+pub(crate) fn tests_table(demand: &Demand<Sockets>, proto: Proto) -> bool {
     let has_column = proto == Proto::Netlink && demand.need & NETLINK != 0;
     has_column || any_test(demand, |field, _| field == "proto" || only_in(field) == Some(proto))
 }
@@ -24,12 +24,12 @@ pub(crate) fn mentions(demand: &Demand<Sockets>, proto: Proto) -> bool {
 ///
 /// `proto != tcp` mentions every table. A table that many kernels lack is expected only if its name (`proto = sctp`) or
 /// a field that only it has is tested.
-pub(crate) fn expects(demand: &Demand<Sockets>, proto: Proto) -> bool {
+pub(crate) fn expects_table(demand: &Demand<Sockets>, proto: Proto) -> bool {
     match proto {
         Proto::Sctp | Proto::Dccp | Proto::Vsock | Proto::Tipc | Proto::Xdp => any_test(demand, |field, test| {
             only_in(field) == Some(proto) || (field == "proto" && equals_name_of(test, proto))
         }),
-        _ => mentions(demand, proto),
+        _ => tests_table(demand, proto),
     }
 }
 

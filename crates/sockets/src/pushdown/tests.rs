@@ -50,7 +50,7 @@ fn cell<'r>(field: &Field<Sockets>, row: &'r Socket<'_>) -> Value<'r> {
             Key::Pair(_, 2) => Value::Name("eth0"),
             _ => Value::Null,
         },
-        _ => field.cell(row, &Lookups::none()),
+        _ => field.cell(row, &Lookups::empty()),
     }
 }
 
@@ -147,7 +147,7 @@ fn any_row() -> impl Strategy<Value = Socket<'static>> {
     let kind = prop::sample::select(vec![Proto::Tcp, Proto::Udp, Proto::Unix]);
     (row(), kind).prop_map(|(row, proto)| match proto {
         Proto::Unix => {
-            let part = UnixPart { path: Some(b"x"), ..crate::backends::netlink::unix_diag::nameless(UnixType(1)) };
+            let part = UnixPart { path: Some(b"x"), ..crate::backends::netlink::unix_diag::empty_part(UnixType(1)) };
             Socket { proto, state: row.state, family: AF_UNIX, unix: Some(part), ..Socket::EMPTY }
         }
         proto => Socket { proto, ..row },
@@ -178,8 +178,8 @@ proptest! {
         for row in rows.into_iter().filter(|row| row.proto != Proto::Tcp || row.state != State::CLOSE) {
             // Rows show marks only with the privilege.
             let row = Socket { mark: row.mark.filter(|_| marks), ..row };
-            let sent = split.tables.iter().any(|table| table.proto == row.proto && table.admits(&row));
-            let engines = conjuncts.iter().zip(&split.pushed).filter(|(_, push)| **push != Push::Exact);
+            let sent = split.tables.iter().any(|table| table.proto == row.proto && table.accepts(&row));
+            let engines = conjuncts.iter().zip(&split.pushed).filter(|(_, push)| **push != PushOutcome::Exact);
             let shown = sent && engines.clone().all(|(part, _)| engine(part, &row));
             let right = conjuncts.iter().all(|part| engine(part, &row));
             prop_assert_eq!(shown, right, "{:?} {:?} {:?}", &conjuncts, &split, row);
@@ -191,16 +191,16 @@ proptest! {
     fn without_filters_only_tables_are_left_out(conjuncts in prop::collection::vec(expr(), 0..4), row in any_row()) {
         let split = split(&conjuncts, &ORDER, Families::Both, &Lab { marks: true }, &|_| false);
         let table = split.tables.iter().find(|table| table.proto == row.proto);
-        let sent = table.is_some_and(|table| table.admits(&row));
-        let bare = |table: &TableFilter| *table == TableFilter::all(row.proto, table.families);
+        let sent = table.is_some_and(|table| table.accepts(&row));
+        let bare = |table: &TableFilter| *table == TableFilter::accept_all(row.proto, table.families);
         prop_assert!(table.is_none_or(bare));
-        let engines = conjuncts.iter().zip(&split.pushed).filter(|(_, push)| **push != Push::Exact);
+        let engines = conjuncts.iter().zip(&split.pushed).filter(|(_, push)| **push != PushOutcome::Exact);
         prop_assert_eq!(sent && engines.clone().all(|(part, _)| engine(part, &row)),
             conjuncts.iter().all(|part| engine(part, &row)));
     }
 }
 
-fn check(conjuncts: &[Expr], tables: &[&str], pushed: &[Push]) {
+fn check(conjuncts: &[Expr], tables: &[&str], pushed: &[PushOutcome]) {
     let split = split(conjuncts, &ORDER, Families::Both, &Lab { marks: true }, &|_| true);
     let told: Vec<String> =
         split.tables.iter().map(|table| format!("{}: {}", table.proto.name(), table.words())).collect();
@@ -210,7 +210,7 @@ fn check(conjuncts: &[Expr], tables: &[&str], pushed: &[Push]) {
 
 #[test]
 fn splits_by_example() {
-    use Push::{Exact, Narrowed, No};
+    use PushOutcome::{Exact, Narrowed, No};
     check(&[], &["tcp: ", "udp: ", "unix: "], &[]);
     check(&[test("proto", Op::Eq, words(&["udp"]))], &["udp: "], &[Exact]);
     check(

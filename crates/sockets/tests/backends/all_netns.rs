@@ -2,7 +2,7 @@
 
 use crate::rows::{demand, is, test};
 use record::rows::Socket;
-use record::{Next, Op, Operand, Proto, Push, Source, SourceFault};
+use record::{Next, Op, Operand, Proto, PushOutcome, Source, SourceFault};
 use sockets::{AllNetnsSockets, BackendCache, Options, Via};
 use std::path::Path;
 use sys::{Host, NetNs, NetnsTarget};
@@ -93,7 +93,7 @@ fn root_on_tape() {
     host.finish().unwrap();
     drop(lab);
     assert_eq!(live.0, [(inode, 3)]);
-    assert_eq!(read(&Host::replaying(&tape).unwrap(), ways()), live);
+    assert_eq!(read(&Host::open_replay(&tape).unwrap(), ways()), live);
 }
 
 #[test]
@@ -114,19 +114,19 @@ fn a_namespace_that_has_gone_is_no_error() {
 fn names_of_interfaces_are_not_pushed_down() {
     let host = Host::live();
     let own = NetNs::current().unwrap().inode();
-    let ways = vec![NetnsTarget::here(own)];
+    let ways = vec![NetnsTarget::current(own)];
     let cache = BackendCache::new();
     let every = AllNetnsSockets::new(&host, tcp(), ways, &cache);
     let demand = demand(0, vec![is("iface", "lo"), test("local_port", Op::Eq, Operand::Number(80))]);
     let offer = every.prepare(&demand).offer();
-    assert_eq!(offer.pushed, [Push::No, Push::Exact]);
+    assert_eq!(offer.pushed, [PushOutcome::No, PushOutcome::Exact]);
     assert!(offer.explain.last().is_some_and(|line| line.contains("each of 1 network namespaces")), "{offer:?}");
     let none = AllNetnsSockets::new(&host, tcp(), Vec::new(), &cache).prepare(&demand).offer();
     assert!(none.pushed.is_empty() && none.explain.is_empty());
 }
 
 #[test]
-fn root_without_the_right_the_names_are_told() {
+fn root_without_the_right_the_names_are_reported() {
     testkit::require_root!();
     let labs: Vec<Lab> = (0..4).map(|_| Lab::new("denied")).collect();
     let known: Vec<_> = labs.iter().map(place).collect();
@@ -168,7 +168,7 @@ fn root_one_pass_has_what_each_has() {
         lab.connect_v4(3);
         lab.connect_v6(2);
         lab.time_wait(1);
-        lab.unaccepted(1);
+        lab.make_unaccepted(1);
     }
     let known: Vec<_> = labs.iter().chain([&child]).map(place).collect();
     let place_of = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());

@@ -21,7 +21,7 @@ fn root_doubles_are_removed() {
     let set = lab.output("sysctl", &["-w", "net.ipv4.tcp_child_ehash_entries=64"]);
     assert!(set.contains("64"), "{set}");
     // A child namespace has a separate table.
-    lab.inside(|| {
+    lab.run_inside(|| {
         sys::netns::unshare_net().unwrap();
         assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
         let netns = NetNs::current().unwrap();

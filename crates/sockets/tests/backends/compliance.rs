@@ -12,7 +12,7 @@ use crate::rows::{ATTRIBUTES, Kept, live};
 
 /// Creates connections in FIN_WAIT1 (client) and LAST_ACK (server), closed when packets can no longer pass.
 pub(crate) fn last_words(lab: &Lab) {
-    lab.inside(|| {
+    lab.run_inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let at = listener.local_addr().unwrap();
         let pair = || (TcpStream::connect(at).unwrap(), listener.accept().unwrap().0);
@@ -103,10 +103,10 @@ fn root_netlink_and_proc_agree_on_tcp() {
     testkit::require_tool!("python3");
     let lab = Lab::new("agree");
     let _ = (lab.connect_v4(200), lab.connect_v6(200), lab.connect_mapped(150), lab.connect_link_local(5));
-    let _ = (lab.listen_tcp(60), lab.time_wait(20), lab.half_closed(10), lab.unaccepted(5), lab.syn_sent());
+    let _ = (lab.listen_tcp(60), lab.time_wait(20), lab.half_closed(10), lab.make_unaccepted(5), lab.syn_sent());
     odd_sockets::open(&lab);
     last_words(&lab);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let quiet = quiet(Proto::Tcp);
         timers_agree(&quiet);
         let Quiet { by_netlink, by_proc, .. } = quiet;
@@ -135,7 +135,7 @@ fn root_netlink_and_proc_agree_on_udp() {
         lab.udp((Ipv6Addr::LOCALHOST, 0).into());
         lab.udp_pair();
     }
-    lab.inside(|| {
+    lab.run_inside(|| {
         let Quiet { by_netlink, by_proc, .. } = quiet(Proto::Udp);
         same(&by_netlink, &by_proc);
         assert_eq!(by_netlink.len(), 200);
@@ -155,7 +155,7 @@ fn root_netlink_and_proc_agree_on_unix() {
         lab.unix_pair();
     }
     odd_sockets::open(&lab);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let Quiet { by_netlink, by_proc, .. } = quiet(Proto::Unix);
         // Unaccepted sockets have no inode and are only in /proc; queues, peers and uids are only in netlink.
         let by_proc: Vec<Kept> = by_proc.into_iter().filter(|row| row.inode != 0).collect();
@@ -177,7 +177,7 @@ fn root_the_legacy_dump_is_the_sum_of_both() {
     testkit::require_root!();
     let lab = Lab::new("legacy");
     let _ = (lab.connect_v4(20), lab.connect_v6(20), lab.connect_mapped(20), lab.time_wait(3));
-    lab.inside(|| {
+    lab.run_inside(|| {
         let of = |families| {
             let options = sockets::Options { families, order: vec![Proto::Tcp], ..crate::rows::here() };
             crate::rows::read(&sys::Host::live(), options, &crate::rows::demand(need::IFACE_MARK, Vec::new())).0
@@ -200,7 +200,7 @@ fn root_netlink_and_proc_agree_on_packet_sockets() {
         lab.packet_sockets();
     }
     let wanted = need::QUEUES | need::PACKET;
-    lab.inside(|| {
+    lab.run_inside(|| {
         let (by_netlink, by_proc) =
             (live(Proto::Packet, Some(Via::Netlink), wanted), live(Proto::Packet, Some(Via::Proc), 0));
         same(&by_netlink, &by_proc);
@@ -246,7 +246,7 @@ fn root_netlink_and_proc_agree_on_netlink_sockets() {
         lab.netlink_sockets();
     }
     let wanted = need::QUEUES | need::NETLINK;
-    lab.inside(|| {
+    lab.run_inside(|| {
         // The sock_diag socket that reads is itself among the rows; the file omits groups above 32.
         let read = |via| -> Vec<String> {
             let rows = words(Proto::Netlink, via, wanted, IN_FILE);
@@ -270,7 +270,7 @@ fn root_issue_10_netlink_sockets_of_groups_are_counted_once() {
     testkit::require_root!();
     let lab = Lab::new("netlinkgroups");
     lab.netlink_sockets();
-    lab.inside(|| {
+    lab.run_inside(|| {
         let rows = words(Proto::Netlink, Via::Netlink, need::NETLINK, &["groups"]);
         assert_eq!(rows.iter().filter(|row| row.contains("groups=1,5,33")).count(), 1, "{rows:?}");
     });
@@ -283,7 +283,7 @@ fn root_raw_sockets_have_a_protocol_and_no_port() {
     let lab = Lab::new("agreeraw");
     lab.ip(&["link", "set", "lo", "up"]);
     lab.raw_sockets();
-    lab.inside(|| {
+    lab.run_inside(|| {
         let by_proc = live(Proto::Raw, Some(Via::Proc), 0);
         same(&live(Proto::Raw, None, ATTRIBUTES), &by_proc);
         let told = words(Proto::Raw, Via::Proc, 0, &["ip_protocol", "local_port", "peer_addr"]);
@@ -293,11 +293,11 @@ fn root_raw_sockets_have_a_protocol_and_no_port() {
 
 /// Many kernels list raw sockets only in the file: if the user insists on netlink, a message counts the missing ones.
 #[test]
-fn root_issue_10_raw_sockets_out_of_netlinks_sight_are_said() {
+fn root_issue_10_raw_sockets_hidden_from_netlink_are_reported() {
     testkit::require_root!();
     let lab = Lab::new("rawunseen");
     lab.raw_sockets();
-    lab.inside(|| {
+    lab.run_inside(|| {
         let options = sockets::Options { via: Some(Via::Netlink), ..crate::rows::here() };
         let (rows, stats) = crate::rows::read(&sys::Host::live(), options, &crate::rows::demand(0, Vec::new()));
         let seen = rows.iter().filter(|row| row.proto == Proto::Raw).count() as u64;
@@ -315,7 +315,7 @@ fn root_mptcp_and_its_subflows_share_a_token() {
     if !lab.mptcp_connection() {
         return eprintln!("this kernel has no MPTCP");
     }
-    lab.inside(|| {
+    lab.run_inside(|| {
         let token = |proto| -> BTreeSet<String> {
             let rows = words(proto, Via::Netlink, need::ULP, &["mptcp_token"]);
             rows.into_iter().filter(|row| !row.is_empty() && row != "mptcp_token=0").collect()

@@ -40,7 +40,7 @@ fn replay_as(proto: Proto, streams: Vec<Stream>) -> (Vec<Kept>, Accounting) {
     }
     host.finish().unwrap();
     let options = Options { order: vec![proto], if_named: &[], ..Options::new(NETNS) };
-    read(&Host::replaying(&tape).unwrap(), options, &demand(ATTRIBUTES, Vec::new()))
+    read(&Host::open_replay(&tape).unwrap(), options, &demand(ATTRIBUTES, Vec::new()))
 }
 
 fn message(kind: u16, flags: u16, payload: &[u8]) -> Vec<u8> {
@@ -137,7 +137,7 @@ fn an_interrupted_dump_is_begun_again_while_nothing_is_out() {
 }
 
 #[test]
-fn an_interrupted_dump_whose_rows_are_out_is_told() {
+fn an_interrupted_dump_after_rows_is_reported() {
     let blocks = vec![[row(0, 1), row(DUMP_INTERRUPTED, 2), done(DUMP_INTERRUPTED)].concat()];
     let (rows, stats) = replay(vec![("tcp", blocks)]);
     assert_eq!((rows.len(), stats.incomplete), (2, true));
@@ -158,7 +158,7 @@ fn a_recorded_refusal_is_fallen_back_from_as_it_was() {
 }
 
 #[test]
-fn an_error_in_the_middle_is_told_with_the_kernels_words() {
+fn an_error_in_the_middle_is_reported_with_the_kernels_words() {
     let (rows, stats) = replay(vec![("tcp", vec![[row(0, 1), refusal(12)].concat()])]);
     assert_eq!((rows.len(), stats.incomplete), (1, true));
     assert_eq!(stats.why[0].text, "cannot dump TCP sockets: cannot allocate memory");

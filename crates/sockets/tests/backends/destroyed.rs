@@ -10,11 +10,11 @@ use testkit::netns::Lab;
 
 /// Both ends of a connection are reported with their bytes, and so is a listener. A replay returns the same.
 #[test]
-fn root_closed_sockets_are_told_of_with_their_bytes() {
+fn root_closed_sockets_are_reported_with_their_bytes() {
     testkit::require_root!();
     let lab = Lab::new("destroyed");
     let tape = lab.dir().join("tape");
-    let seen = lab.inside(|| {
+    let seen = lab.run_inside(|| {
         let host = Host::live().recording(&tape).unwrap();
         let stop = Cell::new(false);
         let stop_asked = || stop.get();
@@ -39,7 +39,7 @@ fn root_closed_sockets_are_told_of_with_their_bytes() {
         (seen, port)
     });
     let (mut seen, port) = seen;
-    let host = Host::replaying(&tape).unwrap();
+    let host = Host::open_replay(&tape).unwrap();
     let mut again = Vec::new();
     let never = || false;
     let mut destroyed = Destroyed::open(&host, 7, &[Proto::Tcp], 20, &never).unwrap();

@@ -12,7 +12,7 @@ use crate::rows::{demand, here, is, read};
 const AF_NETLINK: i32 = 16;
 
 #[test]
-fn without_netlink_proc_is_read_and_it_is_said() {
+fn without_netlink_proc_is_read_and_that_is_reported() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     arm("socket", 0, 100, Fault::Fails(Errno::PROTONOSUPPORT));
     let options = Options { order: vec![Proto::Tcp], ..here() };
@@ -88,7 +88,7 @@ fn one_table_from_proc_the_other_from_netlink() {
 }
 
 #[test]
-fn a_dump_that_breaks_off_is_told() {
+fn an_aborted_dump_is_reported() {
     let _listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     // The first block is received, the second is not.
     arm("recvmsg", 1, 1, Fault::Fails(Errno::NOMEM));
@@ -106,14 +106,14 @@ fn root_without_rights() {
     testkit::require_root!();
     let lab = Lab::new("norights");
     let _ = lab.connect_v4(3);
-    lab.inside(|| {
+    lab.run_inside(|| {
         testkit::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
         let seven = record::Operand::Number(7);
         let by_mark = demand(0, vec![crate::rows::test("mark", record::Op::Eq, seven)]);
         let options = Options { order: vec![Proto::Tcp], ..here() };
         let host = Host::live();
         let offer = SocketSource::new(&host, options.clone()).prepare(&by_mark).offer();
-        assert_eq!(offer.pushed, [record::Push::No]);
+        assert_eq!(offer.pushed, [record::PushOutcome::No]);
         let (rows, stats) = read(&host, options, &by_mark);
         assert_eq!((rows.len(), stats.is_partial()), (7, false));
         assert!(rows.iter().all(|row| row.mark.is_none()));
@@ -126,7 +126,7 @@ fn root_a_filter_survives_the_way_round() {
     testkit::require_root!();
     let lab = Lab::new("refused");
     let ports = lab.listen_tcp(5);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let one = |port: u16| (u64::from(port), u64::from(port));
         let several = record::Operand::Ranges(vec![one(ports[0]), one(ports[3])]);
         let two = demand(0, vec![crate::rows::test("local_port", record::Op::Eq, several)]);
@@ -177,14 +177,14 @@ fn refused_program() {
     let host = Host::live().recording(&tape).unwrap();
     let options = Options { order: vec![Proto::Tcp], ..here() };
     let demand = demand(0, vec![filter]);
-    assert_eq!(SocketSource::new(&host, options.clone()).prepare(&demand).offer().pushed, [record::Push::Exact]);
+    assert_eq!(SocketSource::new(&host, options.clone()).prepare(&demand).offer().pushed, [record::PushOutcome::Exact]);
     let (rows, stats) = read(&host, options.clone(), &demand);
     assert_eq!(rows.iter().map(|row| row.local.1).collect::<Vec<_>>(), [port]);
     assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink"][..], false));
     host.finish().unwrap();
     // The second request was sent without the program, and a replay shows its reply.
-    let replay = Host::replaying(&tape).unwrap();
-    assert!(replay.holds(&format!("sockets/tcp/netlink-unfiltered@{}", options.netns_id)));
+    let replay = Host::open_replay(&tape).unwrap();
+    assert!(replay.contains(&format!("sockets/tcp/netlink-unfiltered@{}", options.netns_id)));
     let (again, stats) = read(&replay, options, &demand);
     assert!(again.contains(&rows[0]));
     assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink"][..], false));
@@ -208,7 +208,7 @@ fn a_reader_may_stop() {
 
 /// A table that this kernel lacks is reported only if it was named and rows or fields are missing.
 #[test]
-fn a_table_that_nobody_named_is_no_noise() {
+fn a_table_that_was_not_named_is_not_reported() {
     let told = |need: u64, filter: Vec<record::Expr>| {
         arm("sendto", 0, 100, Fault::Fails(Errno::NOENT));
         let options = Options { order: vec![Proto::Raw, Proto::Packet, Proto::Mptcp], if_named: &[], ..here() };

@@ -45,14 +45,14 @@ fn proto_of(path: &Path) -> Proto {
 }
 
 // The rows of a .nl file as text, sorted, because the order of a hash table is arbitrary.
-fn told(proto: Proto, bytes: &[u8]) -> String {
+fn decode_messages(proto: Proto, bytes: &[u8]) -> String {
     let payloads = Messages::new(bytes).map(|message| message.unwrap()).filter(|message| !message.is_end());
-    let mut rows: Vec<String> = payloads.map(|message| told_one(proto, message.payload).unwrap()).collect();
+    let mut rows: Vec<String> = payloads.map(|message| decode_one(proto, message.payload).unwrap()).collect();
     rows.sort();
     rows.iter().fold(String::new(), |text, row| text + row + "\n")
 }
 
-fn told_one(proto: Proto, payload: &[u8]) -> Result<String, DecodeError> {
+fn decode_one(proto: Proto, payload: &[u8]) -> Result<String, DecodeError> {
     let mut rare = FamilyExtras::default();
     match proto {
         Proto::Unix => decode_unix(payload, NETNS).map(|row| cells(&row)),
@@ -66,7 +66,7 @@ fn told_one(proto: Proto, payload: &[u8]) -> Result<String, DecodeError> {
     }
 }
 
-fn told_lines(proto: Proto, text: &[u8]) -> String {
+fn decode_lines(proto: Proto, text: &[u8]) -> String {
     let mut rows: Vec<String> = text
         .split(|byte| *byte == b'\n')
         .skip(1)
@@ -95,16 +95,16 @@ fn compare(path: &Path, got: &str) {
 }
 
 #[test]
-fn messages_say_what_they_said() {
+fn messages_decode_as_recorded() {
     for path in fixtures("sock_diag", "nl") {
-        compare(&path, &told(proto_of(&path), &std::fs::read(&path).unwrap()));
+        compare(&path, &decode_messages(proto_of(&path), &std::fs::read(&path).unwrap()));
     }
 }
 
 #[test]
-fn lines_say_what_they_said() {
+fn lines_decode_as_recorded() {
     for path in fixtures("proc_net", "txt") {
-        compare(&path, &told_lines(proto_of(&path), &std::fs::read(&path).unwrap()));
+        compare(&path, &decode_lines(proto_of(&path), &std::fs::read(&path).unwrap()));
     }
 }
 
@@ -128,7 +128,7 @@ fn cut_anywhere_nothing_panics() {
                     Proto::Netlink => 28,
                     _ => 72,
                 };
-                let (short, error) = (end < fixed, told_one(proto, cut).err());
+                let (short, error) = (end < fixed, decode_one(proto, cut).err());
                 assert!(!short || error.is_some(), "{} bytes of {}", end, path.display());
                 assert!(error.is_none_or(|error| error.to_string().contains("claims")));
             }
@@ -192,7 +192,7 @@ const EVERYTHING_UNIX: u64 =
 // Records what the source reads for this case and returns the blocks of its stream.
 fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
     let tape = lab.dir().join("tape");
-    lab.inside(|| {
+    lab.run_inside(|| {
         let host = Host::live().recording(&tape).unwrap();
         let options = Options { via: Some(case.via), order: vec![case.proto], if_named: &[], ..here() };
         let demand = demand(case.need, case.filter.clone());
@@ -200,8 +200,8 @@ fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
         assert!(stats.seen > 0 && !stats.is_partial(), "{}: {stats:?}", case.name);
         host.finish().unwrap();
     });
-    let host = Host::replaying(&tape).unwrap();
-    let netns = lab.inside(|| sys::netns::current_inode().unwrap());
+    let host = Host::open_replay(&tape).unwrap();
+    let netns = lab.run_inside(|| sys::netns::current_inode().unwrap());
     let mut bytes = Vec::new();
     let tables =
         ["tcp", "tcp4", "tcp6", "udp4", "udp6", "unix", "raw4", "raw6", "mptcp4", "mptcp6", "packet", "netlink"];
@@ -209,7 +209,7 @@ fn blocks(lab: &Lab, case: &Case) -> Vec<u8> {
         let key = format!("sockets/{table}/{}@{netns}", case.via.name());
         // A file contains one family: the other has a separate case.
         let wanted = case.via == Via::Netlink || case.name.ends_with('6') == table.ends_with('6');
-        if host.holds(&key) && wanted {
+        if host.contains(&key) && wanted {
             let mut stream = host.stream(&key, "", || unreachable!("a replay opens nothing")).unwrap();
             // A dump is not read beyond its last message, so its stream ends with an error.
             while let Ok(Some(block)) = stream.next() {
@@ -226,14 +226,14 @@ fn record_case(lab: &Lab, case: &Case) {
         Via::Netlink | Via::Bpf => ("sock_diag", "nl"),
         Via::Proc => ("proc_net", "txt"),
     };
-    let kernel = sys::Kernel::running();
+    let kernel = sys::Kernel::read_running();
     let (major, minor) = kernel.version();
     let folder = workspace().join("fixtures").join(folder).join(format!("{major}.{minor}"));
     let path = folder.join(case.name).with_extension(extension);
     std::fs::write(&path, &bytes).unwrap();
     let expect = match case.via {
-        Via::Netlink | Via::Bpf => told(case.proto, &bytes),
-        Via::Proc => told_lines(case.proto, &bytes),
+        Via::Netlink | Via::Bpf => decode_messages(case.proto, &bytes),
+        Via::Proc => decode_lines(case.proto, &bytes),
     };
     std::fs::write(path.with_extension("expect"), expect).unwrap();
     let mut how = String::new();
@@ -318,7 +318,7 @@ fn record_tcp() {
     let _ = lab.half_closed(1);
     record_case(&lab, &tcp("tcp4-half-closed", "a connection shut down by the client alone, its listener", Vec::new()));
     let lab = Lab::new("fixwaits");
-    let _ = lab.unaccepted(2);
+    let _ = lab.make_unaccepted(2);
     record_case(&lab, &tcp("tcp4-unaccepted", "two connections that nobody accepted, their listener", Vec::new()));
 }
 
@@ -365,7 +365,7 @@ fn record_unix() {
 fn record_proc_tcp() {
     let lab = Lab::new("fixproc");
     let _ = (lab.connect_v4(2), lab.connect_v6(1), lab.connect_mapped(1), lab.time_wait(1), lab.half_closed(1));
-    let _ = lab.unaccepted(1);
+    let _ = lab.make_unaccepted(1);
     odd_sockets::open(&lab);
     let how = "connections of both families, mapped, time-wait, half closed, unaccepted, listeners, a request socket";
     for name in ["tcp4", "tcp6"] {

@@ -21,7 +21,7 @@ fn line_of(name: &str) -> String {
 /// line of a nonexistent socket.
 fn hostile(lab: &Lab) {
     lab.unix_abstract("victim", 1);
-    let line = lab.inside(|| line_of("victim"));
+    let line = lab.run_inside(|| line_of("victim"));
     let imitated = line.replacen(": 00000002 ", ": 00000FFF ", 1);
     assert_ne!(line, imitated);
     let invented = imitated.replacen(" 0001 01 ", " 0001 01 9", 1);
@@ -57,7 +57,7 @@ fn root_issue_10_a_line_break_in_a_path_forges_no_row() {
     testkit::require_root!();
     let lab = Lab::new("forged");
     hostile(&lab);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let by_netlink = live(Proto::Unix, Some(Via::Netlink), need::UNIX_NAME);
         let by_proc = live(Proto::Unix, Some(Via::Proc), 0);
         assert_eq!(by_netlink.len(), 8);
@@ -71,18 +71,18 @@ fn root_issue_10_a_line_break_in_a_path_forges_no_row() {
 }
 
 #[test]
-fn root_issue_10_connections_that_wait_for_accept_are_told_from_forged_ones() {
+fn root_issue_10_connections_waiting_for_accept_are_distinguished_from_forged_ones() {
     testkit::require_root!();
     let lab = Lab::new("forgedwait");
     lab.unix_abstract("victim", 0);
-    let line = lab.inside(|| line_of("victim"));
+    let line = lab.run_inside(|| line_of("victim"));
     let (head, _) = line.split_once(" 00010000 ").unwrap();
     lab.unix_abstract(&format!("x\n{head} 00000000 0001 02     0 @victim"), 0);
-    let waiting = lab.inside(|| {
+    let waiting = lab.run_inside(|| {
         let name = SocketAddr::from_abstract_name("victim").unwrap();
         std::os::unix::net::UnixStream::connect_addr(&name).unwrap()
     });
-    lab.inside(|| {
+    lab.run_inside(|| {
         let (rows, stats) = counts(&Host::live());
         // Two listeners, and both ends of a connection.
         assert_eq!((rows.len(), stats.is_partial()), (4, false), "{rows:?} {stats:?}");
@@ -96,7 +96,7 @@ fn root_issue_10_connections_that_wait_for_accept_are_told_from_forged_ones() {
 fn root_issue_10_without_netlink_rows_of_paths_are_not_shown_as_certain() {
     testkit::require_root!();
     let lab = Lab::new("unproven");
-    lab.inside(|| {
+    lab.run_inside(|| {
         let read = || {
             arm("socket", 0, 100, Fault::Fails(Errno::PROTONOSUPPORT));
             let (_, stats) = read(&Host::live(), options(Some(Via::Proc)), &demand(0, Vec::new()));
@@ -119,14 +119,14 @@ fn root_issue_10_a_recording_holds_what_tells_lines_apart() {
     let lab = Lab::new("forgedtape");
     hostile(&lab);
     let tmp = tempfile::tempdir().unwrap();
-    lab.inside(|| {
+    lab.run_inside(|| {
         for (n, via) in [Some(Via::Proc), None].into_iter().enumerate() {
             let tape = tmp.path().join(n.to_string());
             let host = Host::live().recording(&tape).unwrap();
             let demand = demand(need::UNIX_NAME | if via.is_none() { need::UNIX_REFS } else { 0 }, Vec::new());
             let (rows, _) = read(&host, options(via), &demand);
             host.finish().unwrap();
-            let (again, stats) = read(&Host::replaying(&tape).unwrap(), options(None), &demand);
+            let (again, stats) = read(&Host::open_replay(&tape).unwrap(), options(None), &demand);
             assert_eq!(again, rows);
             assert!(!stats.is_partial(), "{stats:?}");
         }

@@ -19,7 +19,7 @@ fn known(row: &Socket<'_>) -> Known {
 }
 
 fn options(proto: Proto, via: Option<Via>, netns_id: u64) -> Options {
-    Options { via, walk_from: Some(0), ..Options::only(proto, netns_id) }
+    Options { via, walk_from: Some(0), ..Options::for_table(proto, netns_id) }
 }
 
 /// Reads the namespaces of `labs`, sorted, with one walk or each separately; also returns the row counts.
@@ -115,7 +115,7 @@ fn root_issue_10_unnamed_unix_sockets_are_all_there() {
 
 /// A chain of the table of listeners is too long for the memory region; sockets of other namespaces are in the table.
 #[test]
-fn root_issue_10_one_users_long_chain_costs_nobody_a_row() {
+fn root_issue_10_one_users_long_chain_hides_no_row() {
     testkit::require_root!();
     const LISTENERS: usize = 9_000;
     let (crowd, others) = (Lab::new("crowd"), Lab::new("others"));
@@ -140,7 +140,8 @@ fn root_issue_10_a_walk_that_breaks_off_is_finished_by_netlink() {
     testkit::require_root!();
     let labs = [Lab::new("broken"), Lab::new("broken")];
     for lab in &labs {
-        let _ = (lab.connect_v4(150), lab.connect_v6(50), lab.connect_mapped(20), lab.time_wait(5), lab.unaccepted(2));
+        let _ =
+            (lab.connect_v4(150), lab.connect_v6(50), lab.connect_mapped(20), lab.time_wait(5), lab.make_unaccepted(2));
         lab.share(SOCK_STREAM, ([127, 0, 0, 1], 7403).into(), 50);
         lab.share(SOCK_STREAM, "[::]:7404".parse().unwrap(), 50);
     }
@@ -181,7 +182,7 @@ fn root_issue_10_a_finished_walk_on_tape() {
     let live = of_all(&host, &BackendCache::breaking_off_after(9), (Proto::Tcp, None), &[&lab]);
     host.finish().unwrap();
     assert_eq!((live.0.len(), &live.1.via[..]), (206, &["bpf", "netlink"][..]), "{:?}", live.1);
-    let replayed = of_all(&Host::replaying(&tape).unwrap(), &BackendCache::new(), (Proto::Tcp, None), &[&lab]);
+    let replayed = of_all(&Host::open_replay(&tape).unwrap(), &BackendCache::new(), (Proto::Tcp, None), &[&lab]);
     assert_eq!(replayed.0, live.0, "{:?}", replayed.1);
 }
 

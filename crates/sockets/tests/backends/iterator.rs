@@ -21,7 +21,7 @@ fn root_it_needs_no_netlink() {
     testkit::require_root!();
     let lab = Lab::new("iterator");
     let _ = (lab.connect_v4(5), lab.listen_tcp(3));
-    lab.inside(|| {
+    lab.run_inside(|| {
         let cache = BackendCache::without_walk();
         for round in 0..3 {
             if round > 0 {
@@ -34,7 +34,7 @@ fn root_it_needs_no_netlink() {
             assert_eq!((rows.len(), &stats.via[..]), (14, &["bpf"][..]), "{stats:?}");
             assert_eq!(rows.iter().filter(|row| row.state == State::LISTEN).count(), 4);
         }
-        assert!(cache.refused().is_none() && cache.passed_over().is_none());
+        assert!(cache.refusal().is_none() && cache.passed_over().is_none());
     });
 }
 
@@ -44,7 +44,7 @@ fn root_it_is_chosen_by_size() {
     testkit::require_root!();
     let lab = Lab::new("iteratorsize");
     let _ = lab.connect_v4(10);
-    lab.inside(|| {
+    lab.run_inside(|| {
         for (from, backend) in [(5, "bpf"), (5_000, "netlink")] {
             let (host, cache) = (Host::live(), BackendCache::without_walk());
             let options = Options { walk_from: Some(from), ..tcp(None) };
@@ -67,7 +67,7 @@ fn root_netlink_is_left() {
     testkit::require_root!();
     let lab = Lab::new("iteratornone");
     let _ = lab.connect_v4(10);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let (host, cache) = (Host::live(), BackendCache::without_walk());
         arm("bpf", 0, 1000, Fault::Fails(Errno::INVAL));
         let options = Options { walk_from: Some(1), ..tcp(None) };
@@ -75,7 +75,7 @@ fn root_netlink_is_left() {
         let insisting = SocketSource::new(&host, tcp(Some(Via::Bpf))).run(&demand(0, Vec::new()), &mut |_| Next::More);
         disarm_all();
         assert_eq!((rows.len(), &stats.via[..], stats.is_partial()), (21, &["netlink"][..], false), "{stats:?}");
-        assert!(cache.refused().is_some() && cache.passed_over().is_some());
+        assert!(cache.refusal().is_some() && cache.passed_over().is_some());
         // The listener via netlink, and the reason why there is nothing else.
         let stats = insisting.unwrap();
         assert!(stats.seen == 1 && stats.is_partial() && stats.why[0].text.contains("BPF"), "{stats:?}");
@@ -89,14 +89,15 @@ fn root_a_recorded_iterator_is_replayed() {
     let _ = (lab.connect_v4(40), lab.connect_v6(40), lab.listen_tcp(7), lab.time_wait(3));
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("tape");
-    let (options, live) = lab.inside(|| {
+    let (options, live) = lab.run_inside(|| {
         let host = Host::live().recording(&tape).unwrap();
         let cache = BackendCache::without_walk();
         let (rows, _) = read_with_cache(&host, &cache, tcp(Some(Via::Bpf)), &demand(FIELDS, Vec::new()));
         host.finish().unwrap();
         (tcp(None), rows)
     });
-    let replayed = |filter: Vec<Expr>| read(&Host::replaying(&tape).unwrap(), options.clone(), &demand(FIELDS, filter));
+    let replayed =
+        |filter: Vec<Expr>| read(&Host::open_replay(&tape).unwrap(), options.clone(), &demand(FIELDS, filter));
     let (rows, stats) = replayed(Vec::new());
     assert_eq!(rows, live);
     assert_eq!((&stats.via[..], stats.is_partial(), stats.why.len()), (&["bpf"][..], false, 0), "{stats:?}");

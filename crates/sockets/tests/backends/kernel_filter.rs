@@ -1,7 +1,7 @@
 //! The kernel runs our programs as we expect.
 use std::net::Ipv6Addr;
 
-use record::{Addr, Expr, Op, Operand, Prefix, Proto, Push, Source};
+use record::{Addr, Expr, Op, Operand, Prefix, Proto, PushOutcome, Source};
 use sockets::{Options, SocketSource};
 use sys::Host;
 use testkit::netns::Lab;
@@ -19,7 +19,7 @@ fn ranges(ranges: &[(u64, u64)]) -> Operand {
 
 /// Reads with the filter in the kernel and compares with `keep` applied to all rows, at a moment when nothing changes.
 #[track_caller]
-fn check(filter: Expr, pushed: Push, keep: impl Fn(&Kept) -> bool) {
+fn check(filter: Expr, pushed: PushOutcome, keep: impl Fn(&Kept) -> bool) {
     let host = Host::live();
     let options = Options { order: vec![Proto::Tcp, Proto::Udp], ..here() };
     let filtered = demand(ATTRIBUTES, vec![filter.clone()]);
@@ -58,7 +58,7 @@ fn in_prefix(text: &str, addr: Option<Addr>) -> bool {
 
 fn open(lab: &Lab) -> u16 {
     let _ = (lab.connect_v4(10), lab.connect_v6(5), lab.connect_mapped(5), lab.time_wait(3), lab.half_closed(3));
-    let _ = (lab.unaccepted(2), lab.syn_sent(), lab.connect_link_local(2));
+    let _ = (lab.make_unaccepted(2), lab.syn_sent(), lab.connect_link_local(2));
     lab.udp(([0, 0, 0, 0], 0).into());
     lab.udp((Ipv6Addr::UNSPECIFIED, 0).into());
     lab.udp_pair();
@@ -72,8 +72,8 @@ fn root_programs_mean_what_they_say() {
     testkit::require_tool!("python3");
     let lab = Lab::new("programs");
     let port = open(&lab);
-    lab.inside(|| {
-        use Push::Exact;
+    lab.run_inside(|| {
+        use PushOutcome::Exact;
         check(test("local_port", Op::Eq, Operand::Number(port.into())), Exact, |row| row.local.1 == port);
         check(test("local_port", Op::Ne, Operand::Number(port.into())), Exact, |row| {
             row.local.1 != port && row.local.1 != 0
@@ -122,7 +122,7 @@ fn root_states_mean_what_they_say() {
     testkit::require_tool!("python3");
     let lab = Lab::new("states");
     open(&lab);
-    lab.inside(|| {
+    lab.run_inside(|| {
         for (word, state) in [
             ("established", 1u8),
             ("syn_sent", 2),
@@ -132,12 +132,14 @@ fn root_states_mean_what_they_say() {
             ("close_wait", 8),
             ("listen", 10),
         ] {
-            check(is("state", word), Push::Exact, |row| row.state.0 == state);
+            check(is("state", word), PushOutcome::Exact, |row| row.state.0 == state);
         }
-        check(test("state", Op::Ne, Operand::Words(vec![b"established".as_slice().into()])), Push::Exact, |row| {
-            row.state.0 != 1
-        });
-        check(is("state", "unconn"), Push::Exact, |row| row.proto == Proto::Udp && row.state.0 == 7);
+        check(
+            test("state", Op::Ne, Operand::Words(vec![b"established".as_slice().into()])),
+            PushOutcome::Exact,
+            |row| row.state.0 != 1,
+        );
+        check(is("state", "unconn"), PushOutcome::Exact, |row| row.proto == Proto::Udp && row.state.0 == 7);
     });
 }
 
@@ -147,12 +149,12 @@ fn root_few_system_calls() {
     testkit::require_root!();
     let lab = Lab::new("calls");
     let _ = lab.connect_v4(1000);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let calls = |filter: Vec<Expr>| {
-            let before = sys::cost::so_far();
+            let before = sys::cost::measure();
             let options = Options { order: vec![Proto::Tcp], ..here() };
             let rows = read(&Host::live(), options, &demand(ATTRIBUTES, filter)).0.len() as u64;
-            (rows, sys::cost::so_far().since(&before).syscalls)
+            (rows, sys::cost::measure().since(&before).syscalls)
         };
         let (rows, count) = calls(Vec::new());
         // Other threads of this process are counted too, so the limit is generous; one call per row would exceed it.

@@ -70,9 +70,9 @@ fn root_tcp_as_ss_shows_it() {
     testkit::require_tool!("python3");
     let lab = Lab::new("sstcp");
     let _ = (lab.connect_v4(30), lab.connect_v6(20), lab.connect_mapped(20), lab.connect_link_local(3));
-    let _ = (lab.listen_tcp(20), lab.time_wait(5), lab.half_closed(5), lab.unaccepted(3), lab.syn_sent());
+    let _ = (lab.listen_tcp(20), lab.time_wait(5), lab.half_closed(5), lab.make_unaccepted(3), lab.syn_sent());
     odd_sockets::open(&lab);
-    let ours = lab.inside(|| live(Proto::Tcp, None, 0));
+    let ours = lab.run_inside(|| live(Proto::Tcp, None, 0));
     assert_eq!(sorted(ours.iter().map(as_ss).collect()), lines(&lab, &["-Htan"]));
 }
 
@@ -86,11 +86,11 @@ fn root_udp_as_ss_shows_it() {
         lab.udp((std::net::Ipv6Addr::UNSPECIFIED, 0).into());
         lab.udp_pair();
     }
-    let ours = lab.inside(|| live(Proto::Udp, None, 0));
+    let ours = lab.run_inside(|| live(Proto::Udp, None, 0));
     assert_eq!(sorted(ours.iter().map(as_ss).collect()), lines(&lab, &["-Huan"]));
     // If ss prints both tables, it prefixes each line with the table.
     let both = lab.output("ss", &["-Htuan"]).lines().count();
-    assert_eq!(both, ours.len() + lab.inside(|| live(Proto::Tcp, None, 0)).len());
+    assert_eq!(both, ours.len() + lab.run_inside(|| live(Proto::Tcp, None, 0)).len());
 }
 
 fn unix_as_ss(row: &Kept) -> String {
@@ -115,7 +115,7 @@ fn root_unix_as_ss_shows_it() {
     lab.unix_datagram("datagram");
     lab.unix_pair();
     odd_sockets::open(&lab);
-    let ours = lab.inside(|| live(Proto::Unix, None, need::UNIX_NAME | need::UNIX_PEER | need::QUEUES));
+    let ours = lab.run_inside(|| live(Proto::Unix, None, need::UNIX_NAME | need::UNIX_PEER | need::QUEUES));
     let theirs = lab.output("ss", &["-Hxan"]);
     let theirs = theirs.lines().map(|line| {
         let words: Vec<&str> = line.split_whitespace().collect();

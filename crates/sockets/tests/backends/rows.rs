@@ -114,7 +114,7 @@ pub(crate) fn here() -> Options {
 /// Every cell that is not null, as `name=value`.
 pub(crate) fn cells(row: &Socket<'_>) -> String {
     let mut text = String::new();
-    let lookups = Lookups::none();
+    let lookups = Lookups::empty();
     for field in Sockets::FIELDS.iter().filter(|field| matches!(field.get, Get::Own(_))) {
         let value = match field.cell(row, &lookups) {
             Value::Null => continue,

@@ -59,7 +59,7 @@ fn root_storages_are_counted_and_named() {
     lab.spawn("python3", &["-c", SCRIPT, ready.to_str().unwrap()]);
     lab.wait_until("the maps", || ready.exists());
     let ids = std::fs::read_to_string(&ready).unwrap();
-    lab.inside(|| {
+    lab.run_inside(|| {
         let row = listener(need::STORAGES);
         assert!(row.contains(" bpf_storages=2"), "{row}");
         let first = row.split("bpf_map_id=").nth(1).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! Recording and replaying.
 use record::rows::need;
-use record::{Accounting, Next, Op, Operand, Proto, Push, Source};
+use record::{Accounting, Next, Op, Operand, Proto, PushOutcome, Source};
 use sockets::{Families, Options, SocketSource, Via};
 use sys::Host;
 
@@ -23,7 +23,7 @@ fn a_replay_gives_what_was_there() {
         let file = folder.path().join(via.name());
         let options = Options { via: Some(via), ..here() };
         let rows = recorded(&file, &options, Vec::new());
-        let host = Host::replaying(&file).unwrap();
+        let host = Host::open_replay(&file).unwrap();
         // A replay uses the recorded backend, even if another is requested.
         for wanted in [None, Some(Via::Netlink), Some(Via::Proc)] {
             let options = Options { via: wanted, ..options.clone() };
@@ -41,11 +41,11 @@ fn nothing_is_pushed_down_in_a_replay() {
     let file = folder.path().join("tape");
     let options = Options { order: vec![Proto::Tcp], ..here() };
     let all = recorded(&file, &options, Vec::new());
-    let host = Host::replaying(&file).unwrap();
+    let host = Host::open_replay(&file).unwrap();
     let port = Operand::Number(listener.local_addr().unwrap().port().into());
     let port = test("local_port", Op::Eq, port);
     let offer = SocketSource::new(&host, options.clone()).prepare(&demand(0, vec![port.clone()])).offer();
-    assert_eq!(offer.pushed, [Push::No]);
+    assert_eq!(offer.pushed, [PushOutcome::No]);
     assert_eq!(read(&host, options.clone(), &demand(0, vec![port.clone()])).0, all);
     // A table that cannot have matching rows is not searched.
     let udp = read(&host, options.clone(), &demand(0, vec![port, is("proto", "udp")]));
@@ -62,7 +62,7 @@ fn a_recording_says_what_the_kernel_left_out() {
     let file = folder.path().join("tape");
     let options = Options { order: vec![Proto::Tcp], ..here() };
     recorded(&file, &options, vec![is("state", "listen")]);
-    let host = Host::replaying(&file).unwrap();
+    let host = Host::open_replay(&file).unwrap();
     let offer = SocketSource::new(&host, options.clone()).prepare(&demand(0, Vec::new())).offer();
     let says = "recorded with a kernel filter: state in (listen)";
     assert!(offer.explain.iter().any(|line| line == says), "{:?}", offer.explain);
@@ -77,7 +77,7 @@ fn tables_that_were_not_recorded_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("tape");
     recorded(&file, &Options { order: vec![Proto::Tcp], ..here() }, Vec::new());
-    let host = Host::replaying(&file).unwrap();
+    let host = Host::open_replay(&file).unwrap();
     let (rows, stats) = read(&host, here(), &demand(0, Vec::new()));
     assert!(!rows.is_empty() && stats.is_partial());
     let says = "the recording holds no unix sockets (`netwren record FILE` records everything)";
@@ -101,7 +101,7 @@ fn a_recording_cut_anywhere_is_no_success() {
         let step = (whole.len() / 500).max(1);
         for end in (0..whole.len()).step_by(step) {
             std::fs::write(&cut_file, &whole[..end]).unwrap();
-            let Ok(host) = Host::replaying(&cut_file) else { continue };
+            let Ok(host) = Host::open_replay(&cut_file) else { continue };
             let mut count = 0;
             let run = SocketSource::new(&host, options.clone()).run(&demand(0, Vec::new()), &mut |_| {
                 count += 1;

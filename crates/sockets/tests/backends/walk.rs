@@ -95,13 +95,13 @@ fn root_the_walk_and_netlink_agree() {
     testkit::require_tool!("python3");
     let lab = Lab::new("walk");
     let _ = (lab.connect_v4(200), lab.connect_v6(200), lab.connect_mapped(150), lab.connect_link_local(5));
-    let _ = (lab.listen_tcp(60), lab.time_wait(20), lab.half_closed(10), lab.unaccepted(5), lab.syn_sent());
+    let _ = (lab.listen_tcp(60), lab.time_wait(20), lab.half_closed(10), lab.make_unaccepted(5), lab.syn_sent());
     odd_sockets::open(&lab);
     let ready = lab.dir().join("bound-ready");
     lab.spawn("python3", &["-c", BOUND, ready.to_str().unwrap()]);
     lab.wait_until("bound sockets", || ready.exists());
     last_words(&lab);
-    lab.inside(|| each_program().iter().for_each(agrees));
+    lab.run_inside(|| each_program().iter().for_each(agrees));
 }
 
 fn agrees(cache: &BackendCache) {
@@ -156,7 +156,7 @@ fn root_parts_are_there_when_asked_for() {
             assert_eq!(walked.collect::<BTreeSet<_>>(), expected.collect::<BTreeSet<_>>(), "{need:x}");
         }
     };
-    lab.inside(|| told(&BackendCache::new()));
+    lab.run_inside(|| told(&BackendCache::new()));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn root_filters_leave_out_the_same() {
             assert_eq!(of(Via::Bpf), of(Via::Netlink));
         }
     };
-    lab.inside(|| each_program().iter().for_each(leave_out));
+    lab.run_inside(|| each_program().iter().for_each(leave_out));
 }
 
 /// The members of `tcp_info` that the walk copies are those that netlink sends.
@@ -199,7 +199,7 @@ fn root_filters_leave_out_the_same() {
 fn root_counters_are_the_kernels() {
     testkit::require_root!();
     let lab = Lab::new("walkcount");
-    lab.inside(|| {
+    lab.run_inside(|| {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let mut client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
         let (mut server, _) = listener.accept().unwrap();
@@ -226,7 +226,7 @@ fn root_counters_are_the_kernels() {
             let mut told = Vec::new();
             let host = Host::live();
             let stats = SocketSource::new(&host, tcp(Some(via))).with_cache(cache).run(&demand, &mut |row| {
-                let lookups = record::Lookups::none();
+                let lookups = record::Lookups::empty();
                 let cells =
                     fields.iter().map(|&i| format!("{:?}", <Sockets as record::Table>::FIELDS[i].cell(row, &lookups)));
                 told.push((row.local.port, cells.collect::<Vec<_>>().join(" ")));
@@ -256,19 +256,19 @@ fn root_a_recorded_walk_is_replayed() {
     let _ = (lab.connect_v4(40), lab.connect_v6(40), lab.listen_tcp(7), lab.time_wait(3));
     let folder = tempfile::tempdir().unwrap();
     let tape = folder.path().join("tape");
-    let (options, live) = lab.inside(|| {
+    let (options, live) = lab.run_inside(|| {
         let host = Host::live().recording(&tape).unwrap();
         let (rows, _) = read(&host, tcp(Some(Via::Bpf)), &demand(FIELDS, Vec::new()));
         host.finish().unwrap();
         (tcp(None), rows)
     });
     // A replay depends neither on privileges nor on the kernel.
-    let replay = Host::replaying(&tape).unwrap();
+    let replay = Host::open_replay(&tape).unwrap();
     let (rows, stats) = read(&replay, options.clone(), &demand(FIELDS, Vec::new()));
     assert_eq!(rows, live);
     assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink", "bpf"][..], false));
     for filter in [is("state", "listen"), is("state", "time_wait")] {
-        let replay = Host::replaying(&tape).unwrap();
+        let replay = Host::open_replay(&tape).unwrap();
         let (rows, _) = read(&replay, options.clone(), &demand(FIELDS, vec![filter.clone()]));
         // The engine filters a replay; the backends leave out what they can.
         let Expr::Test(test) = &filter else { unreachable!() };
@@ -285,7 +285,7 @@ fn root_the_program_is_kept() {
     testkit::require_root!();
     let lab = Lab::new("walkkept");
     let _ = lab.connect_v4(5);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let (host, cache) = (Host::live(), BackendCache::new());
         for round in 0..3 {
             // Loading it again would fail.
@@ -307,7 +307,7 @@ fn root_the_program_is_kept() {
                 assert_eq!((rows, stats.why.len()), (11, 1), "{stats:?}");
             }
         }
-        assert!(cache.refused().is_none());
+        assert!(cache.refusal().is_none());
     });
 }
 
@@ -342,7 +342,7 @@ fn root_a_refused_program_is_replaced() {
     testkit::require_root!();
     let lab = Lab::new("walkrefused");
     let _ = lab.connect_v4(10);
-    lab.inside(|| {
+    lab.run_inside(|| {
         let (host, cache) = (Host::live(), BackendCache::new());
         let options = Options { walk_from: Some(1), ..tcp(None) };
         arm("bpf", 0, 1000, Fault::Fails(Errno::INVAL));
@@ -360,7 +360,7 @@ fn root_a_refused_program_is_replaced() {
             assert!(explain[0].contains("could not be loaded"), "{explain:?}");
         }
         disarm_all();
-        assert!(cache.refused().is_some() && cache.passed_over() == cache.refused());
+        assert!(cache.refusal().is_some() && cache.passed_over() == cache.refusal());
         arm("bpf", 0, 1000, Fault::Fails(Errno::INVAL));
         let states = demand(0, vec![is("state", "established")]);
         let error = SocketSource::new(&host, tcp(Some(Via::Bpf))).run(&states, &mut |_| Next::More).unwrap_err();

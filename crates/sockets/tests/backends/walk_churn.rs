@@ -93,7 +93,7 @@ fn read_under_churn() {
 fn with_own_table(lab: &Lab, chains: u32, work: impl FnOnce() + Send) {
     let set = lab.output("sysctl", &["-w", &format!("net.ipv4.tcp_child_ehash_entries={chains}")]);
     assert!(set.contains(&chains.to_string()), "{set}");
-    lab.inside(|| {
+    lab.run_inside(|| {
         sys::netns::unshare_net().unwrap();
         assert!(Command::new("ip").args(["link", "set", "lo", "up"]).status().unwrap().success());
         work();
@@ -111,7 +111,7 @@ fn root_long_chains_lose_nothing() {
 #[test]
 fn root_the_common_table_loses_nothing() {
     testkit::require_root!();
-    Lab::new("walkcommon").inside(read_under_churn);
+    Lab::new("walkcommon").run_inside(read_under_churn);
 }
 
 /// Memory after the end of a small table is not read as chains, and a scan that continues within a cache line repeats

@@ -54,7 +54,7 @@ impl Command {
 /// `A` is `repr(C)` without padding, laid out as the kernel's attribute of `command`, and every address in it is that
 /// of live memory of the size and kind (read or written) that `command` requires, or 0.
 pub(super) unsafe fn bpf<A>(command: Command, attr: &mut A) -> Result<i64, Errno> {
-    if let Some(result) = fault::before("bpf")? {
+    if let Some(result) = fault::take_result("bpf")? {
         return Ok(result);
     }
     let (size, attr) = (size_of::<A>(), std::ptr::from_mut(attr));

@@ -1,6 +1,6 @@
 //! The BPF programs that are loaded on this host.
 use super::call::{Command, bpf};
-use crate::errno::{Errno, SysError, escaped};
+use crate::errno::{Errno, SysError, escape_bytes};
 use crate::fd::Fd;
 
 /// A BPF program loaded by any process.
@@ -47,10 +47,10 @@ pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
             Err(Errno::NOENT) => break,
             Err(errno) => return Err(failed(errno)),
         }
-        match facts(id) {
+        match read_program(id) {
             Ok(program) => found.push(program),
             // The program was unloaded in the meantime.
-            Err(errno) if errno.is_gone() => {}
+            Err(errno) if errno.is_missing_object() => {}
             Err(errno) => return Err(failed(errno)),
         }
     }
@@ -84,7 +84,7 @@ fn first_facts(program: &Fd) -> Result<[u64; VERIFIED_WORD + 1], Errno> {
     Ok(facts)
 }
 
-fn facts(id: u32) -> Result<LoadedProgram, Errno> {
+fn read_program(id: u32) -> Result<LoadedProgram, Errno> {
     let mut attr = IdAttr { id, next: 0, flags: 0 };
     // SAFETY: as in `loaded_programs`.
     let fd = unsafe { bpf(Command::ProgById, &mut attr) }?;
@@ -99,5 +99,5 @@ fn facts(id: u32) -> Result<LoadedProgram, Errno> {
     let name = bytes.get(NAME_AT..).unwrap_or_default();
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     let kind = bytes.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
-    Ok(LoadedProgram { id, kind, name: escaped(name) })
+    Ok(LoadedProgram { id, kind, name: escape_bytes(name) })
 }

@@ -2,7 +2,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use super::call::{Command, address, address_mut, bpf, short_name};
-use super::mapped::{Mapped, page_bytes};
+use super::mapped::{MappedMemory, page_bytes};
 use super::ring::Ring;
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
@@ -131,8 +131,8 @@ impl Map {
             extra: 0,
         };
         // SAFETY: CreateAttr is the layout of MAP_CREATE and holds no address.
-        let fd =
-            unsafe { bpf(Command::MapCreate, &mut attr) }.map_err(|errno| failed(Command::MapCreate, &shape, errno))?;
+        let fd = unsafe { bpf(Command::MapCreate, &mut attr) }
+            .map_err(|errno| map_error(Command::MapCreate, &shape, errno))?;
         // SAFETY: the kernel just returned this descriptor to us alone.
         let fd = unsafe { Fd::take(fd) };
         let value = shape.value_bytes as usize;
@@ -160,7 +160,7 @@ impl Map {
         match unsafe { bpf(Command::MapLookup, &mut attr) } {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
-            Err(errno) => Err(failed(Command::MapLookup, &self.shape, errno)),
+            Err(errno) => Err(map_error(Command::MapLookup, &self.shape, errno)),
         }
     }
 
@@ -170,7 +170,7 @@ impl Map {
         let mut attr = self.element(key, address(value), 0);
         // SAFETY: as in `get`; the kernel reads both.
         let put = unsafe { bpf(Command::MapUpdate, &mut attr) };
-        put.map(drop).map_err(|errno| failed(Command::MapUpdate, &self.shape, errno))
+        put.map(drop).map_err(|errno| map_error(Command::MapUpdate, &self.shape, errno))
     }
 
     /// Removes an entry; false if it was absent. One system call.
@@ -181,7 +181,7 @@ impl Map {
         match unsafe { bpf(Command::MapDelete, &mut attr) } {
             Ok(_) => Ok(true),
             Err(Errno::NOENT) => Ok(false),
-            Err(errno) => Err(failed(Command::MapDelete, &self.shape, errno)),
+            Err(errno) => Err(map_error(Command::MapDelete, &self.shape, errno)),
         }
     }
 
@@ -191,7 +191,7 @@ impl Map {
         let mut attr = self.fd.as_raw_fd() as u32;
         // SAFETY: MAP_FREEZE takes the descriptor alone.
         let frozen = unsafe { bpf(Command::MapFreeze, &mut attr) };
-        frozen.map(drop).map_err(|errno| failed(Command::MapFreeze, &self.shape, errno))
+        frozen.map(drop).map_err(|errno| map_error(Command::MapFreeze, &self.shape, errno))
     }
 
     /// Starts a pass over all entries, reading `room` of them per system call.
@@ -226,8 +226,8 @@ impl Map {
                 element_flags: 0,
                 flags: 0,
             };
-            if !batch.fits(self) {
-                return Err(failed(Command::MapLookupBatch, &self.shape, Errno::INVAL));
+            if !batch.matches(self) {
+                return Err(map_error(Command::MapLookupBatch, &self.shape, Errno::INVAL));
             }
             // SAFETY: BatchAttr is the layout of MAP_LOOKUP_BATCH. `fits` has just compared the room for keys, values
             // and positions with what the kernel writes for `room` entries of this map.
@@ -239,7 +239,7 @@ impl Map {
                     continue;
                 }
                 Err(Errno::NOENT) => batch.ended = true,
-                Err(errno) => return Err(failed(Command::MapLookupBatch, &self.shape, errno)),
+                Err(errno) => return Err(map_error(Command::MapLookupBatch, &self.shape, errno)),
                 Ok(_) => std::mem::swap(&mut batch.from, &mut batch.to),
             }
             batch.begun = true;
@@ -253,21 +253,21 @@ impl Map {
 
     /// Maps the memory of an array created with `BPF_F_MMAPABLE` for reading. Each value starts at a multiple of its
     /// size rounded up to 8.
-    pub fn mapped(&self) -> Result<Mapped, SysError> {
+    pub fn map_memory(&self) -> Result<MappedMemory, SysError> {
         if self.shape.kind != KIND_ARRAY || self.shape.flags & MMAPABLE == 0 {
-            return Err(SysError::new("mmap", self.shown(), Errno::INVAL));
+            return Err(SysError::new("mmap", self.describe(), Errno::INVAL));
         }
         let bytes = (self.shape.value_bytes as usize).next_multiple_of(8) * self.shape.entries as usize;
-        Mapped::of(&self.fd, bytes, 0).map_err(|errno| SysError::new("mmap", self.shown(), errno))
+        MappedMemory::new(&self.fd, bytes, 0).map_err(|errno| SysError::new("mmap", self.describe(), errno))
     }
 
     /// Opens the reading end of a ring buffer. The caller must ensure that there is only one.
     pub fn ring(&self) -> Result<Ring, SysError> {
         let bytes = self.shape.entries as usize;
         if self.shape.kind != KIND_RINGBUF || !bytes.is_power_of_two() || bytes < page_bytes() {
-            return Err(SysError::new("mmap", self.shown(), Errno::INVAL));
+            return Err(SysError::new("mmap", self.describe(), Errno::INVAL));
         }
-        Ring::of(&self.fd, bytes).map_err(|errno| SysError::new("mmap", self.shown(), errno))
+        Ring::new(&self.fd, bytes).map_err(|errno| SysError::new("mmap", self.describe(), errno))
     }
 
     fn element(&self, key: &[u8], value: u64, flags: u64) -> ElementAttr {
@@ -277,11 +277,11 @@ impl Map {
     // The kernel reads and writes as many bytes as the map's sizes require, regardless of the length of our buffers.
     fn check(&self, command: Command, key: usize, value: Option<usize>) -> Result<(), SysError> {
         let fits = key == self.shape.key_bytes as usize && value.is_none_or(|value| value == self.value_room);
-        if fits { Ok(()) } else { Err(failed(command, &self.shape, Errno::INVAL)) }
+        if fits { Ok(()) } else { Err(map_error(command, &self.shape, Errno::INVAL)) }
     }
 
-    fn shown(&self) -> String {
-        shown(&self.shape)
+    fn describe(&self) -> String {
+        describe_shape(&self.shape)
     }
 }
 
@@ -298,7 +298,7 @@ impl Batch {
         self.keys.chunks_exact(key.max(1)).zip(self.values.chunks_exact(value.max(1))).take(self.got)
     }
 
-    fn fits(&self, map: &Map) -> bool {
+    fn matches(&self, map: &Map) -> bool {
         let (key, room) = (map.shape.key_bytes as usize, self.room as usize);
         let places = self.from.len() >= key.max(8) && self.to.len() >= key.max(8);
         places && self.keys.len() >= key * room && self.values.len() >= map.value_room * room
@@ -333,12 +333,12 @@ pub fn load_types(types: &[u8]) -> Result<Fd, SysError> {
     Ok(unsafe { Fd::take(fd) })
 }
 
-fn shown(shape: &MapShape) -> String {
+fn describe_shape(shape: &MapShape) -> String {
     format!("BPF map {}", shape.name)
 }
 
-fn failed(command: Command, shape: &MapShape, errno: Errno) -> SysError {
-    SysError::new(command.name(), shown(shape), errno)
+fn map_error(command: Command, shape: &MapShape, errno: Errno) -> SysError {
+    SysError::new(command.name(), describe_shape(shape), errno)
 }
 
 /// The number of possible CPUs of this kernel, which is the number of values in per-CPU maps.
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(map.get(&[0; 3], &mut [0; 8]).unwrap_err().errno, Errno::INVAL);
         assert_eq!(map.get(&[0; 4], &mut [0; 7]).unwrap_err().errno, Errno::INVAL);
         assert_eq!(map.put(&[0; 4], &[]).unwrap_err().errno, Errno::INVAL);
-        assert_eq!(map.mapped().unwrap_err().errno, Errno::INVAL);
+        assert_eq!(map.map_memory().unwrap_err().errno, Errno::INVAL);
         assert_eq!(map.ring().unwrap_err().errno, Errno::INVAL);
     }
 
@@ -422,7 +422,7 @@ mod tests {
             return;
         }
         let map = Map::create(MapShape { flags: MMAPABLE, ..shape(KIND_ARRAY, 3) }, None).unwrap();
-        let mapped = map.mapped().unwrap();
+        let mapped = map.map_memory().unwrap();
         map.put(&1u32.to_ne_bytes(), &77u64.to_ne_bytes()).unwrap();
         assert_eq!(mapped.bytes().len(), 24);
         assert_eq!(u64::from_ne_bytes(mapped.bytes()[8..16].try_into().unwrap()), 77);

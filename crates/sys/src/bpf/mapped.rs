@@ -2,7 +2,7 @@
 use std::path::Path;
 use std::ptr::NonNull;
 
-use crate::errno::{Errno, SysError, escaped};
+use crate::errno::{Errno, SysError, escape_bytes};
 use crate::fd::Fd;
 use crate::fs;
 use crate::syscall::call;
@@ -13,20 +13,20 @@ use crate::syscall::call;
 /// `run` to return first. Every byte pattern is a valid `u8`, so a mistake can at worst produce torn values, and the
 /// contents are treated like any outside bytes.
 #[derive(Debug)]
-pub struct Mapped {
+pub struct MappedMemory {
     start: NonNull<u8>,
     /// Number of bytes that may be read; the mapping itself extends to the end of the page.
     bytes: usize,
 }
 
 // SAFETY: a mapping belongs to the process, not to a thread, and this one is only read, through `&self`.
-unsafe impl Send for Mapped {}
+unsafe impl Send for MappedMemory {}
 // SAFETY: as above.
-unsafe impl Sync for Mapped {}
+unsafe impl Sync for MappedMemory {}
 
-impl Mapped {
-    pub(super) fn of(fd: &Fd, bytes: usize, offset: usize) -> Result<Mapped, Errno> {
-        Ok(Mapped { start: map(fd, bytes, offset, libc::PROT_READ, libc::MAP_SHARED)?, bytes })
+impl MappedMemory {
+    pub(super) fn new(fd: &Fd, bytes: usize, offset: usize) -> Result<MappedMemory, Errno> {
+        Ok(MappedMemory { start: map(fd, bytes, offset, libc::PROT_READ, libc::MAP_SHARED)?, bytes })
     }
 
     /// The mapped memory.
@@ -37,7 +37,7 @@ impl Mapped {
     }
 }
 
-impl Drop for Mapped {
+impl Drop for MappedMemory {
     fn drop(&mut self) {
         // SAFETY: made by `map` with this length; no slice outlives `self`.
         unsafe { unmap(self.start, self.bytes) }
@@ -45,11 +45,11 @@ impl Drop for Mapped {
 }
 
 /// Maps a whole file that does not change (the kernel's types, since 6.16). ENODEV if it cannot be mapped.
-pub fn map_file(path: &Path) -> Result<Mapped, SysError> {
+pub fn map_file(path: &Path) -> Result<MappedMemory, SysError> {
     let name = path.as_os_str().as_encoded_bytes();
     let fd = fs::open(path)?;
     let stat = fs::stat_fd(&fd).map_err(|errno| SysError::on_bytes("fstat", name, errno))?;
-    let failed = |errno| SysError::new("mmap", escaped(name), errno);
+    let failed = |errno| SysError::new("mmap", escape_bytes(name), errno);
     let bytes = usize::try_from(stat.size).map_err(|_| failed(Errno::FBIG))?;
     // Any other file could be truncated while it is mapped, and reading it would then raise SIGBUS: these are created
     // at boot.
@@ -59,7 +59,7 @@ pub fn map_file(path: &Path) -> Result<Mapped, SysError> {
     // MAP_PRIVATE: the kernel refuses a shared mapping (kernel/bpf/sysfs_btf.c), and no process writes to it anyway.
     let start = map(&fd, bytes, 0, libc::PROT_READ, libc::MAP_PRIVATE).map_err(failed)?;
     crate::syscall::count_read(bytes);
-    Ok(Mapped { start, bytes })
+    Ok(MappedMemory { start, bytes })
 }
 
 /// A mapping of `bytes` bytes, rounded up to pages.

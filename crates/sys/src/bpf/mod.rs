@@ -12,7 +12,7 @@ mod ring;
 
 pub use list::{LoadedProgram, loaded_programs, missed_runs, verified_instructions};
 pub use map::{Batch, Map, MapShape, ValueTypes, load_types};
-pub use mapped::{Mapped, map_file};
+pub use mapped::{MappedMemory, map_file};
 pub use program::{
     LOG_BYTES_MAX, NetfilterPlace, ProgramShape, attach_iterator, attach_netfilter, attach_raw_tracepoint, attach_to,
     inject, load_program, open_iterator, run,

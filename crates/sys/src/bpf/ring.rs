@@ -13,7 +13,7 @@ const BUSY: u32 = 1 << 31;
 /// `BPF_RINGBUF_DISCARD_BIT`: the program discarded the record.
 const DISCARD: u32 = 1 << 30;
 /// `BPF_RINGBUF_HDR_SZ`: length and flags u32, page offset u32.
-const HEAD: u64 = 8;
+const HEADER_BYTES: u64 = 8;
 /// Space is released in pieces of this many bytes, or of an eighth of a small ring.
 const PIECE_MAX: u64 = 16 << 10;
 
@@ -34,7 +34,7 @@ pub struct Ring {
 unsafe impl Send for Ring {}
 
 impl Ring {
-    pub(super) fn of(map_fd: &Fd, data_bytes: usize) -> Result<Ring, Errno> {
+    pub(super) fn new(map_fd: &Fd, data_bytes: usize) -> Result<Ring, Errno> {
         let fd = duplicate(map_fd)?;
         let page = page_bytes();
         let ours = map(&fd, page, 0, libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED)?;
@@ -65,12 +65,12 @@ impl Ring {
     pub fn consume(&mut self, each: &mut dyn FnMut(&[u8])) -> Result<u64, SysError> {
         let mut ours = self.our_position().load(Ordering::Relaxed);
         let result = self.hand_out(&mut ours, each);
-        self.give_back(ours);
+        self.release(ours);
         result
     }
 
     // Release: our reads of the records before `ours` happen before their space is released.
-    fn give_back(&self, ours: u64) {
+    fn release(&self, ours: u64) {
         self.our_position().store(ours, Ordering::Release);
     }
 
@@ -88,26 +88,26 @@ impl Ring {
                 return Ok(records);
             }
             let bytes = (head & !(BUSY | DISCARD)) as usize;
-            let next = ours + (HEAD + bytes as u64).next_multiple_of(8);
+            let next = ours + (HEADER_BYTES + bytes as u64).next_multiple_of(8);
             // The kernel cannot have written this; trusting it would read beyond the mapping.
             if next > theirs || bytes > self.data_bytes {
                 return Err(SysError::new("read", "BPF ring", Errno::IO));
             }
             if head & DISCARD == 0 {
                 records += 1;
-                each(self.data(ours + HEAD, bytes));
+                each(self.data(ours + HEADER_BYTES, bytes));
             }
             ours = next;
             *at = ours;
             if ours - given_back >= piece {
-                self.give_back(ours);
+                self.release(ours);
                 given_back = ours;
             }
         }
     }
 
     /// Number of bytes waiting to be consumed.
-    pub fn waiting(&self) -> u64 {
+    pub fn waiting_bytes(&self) -> u64 {
         self.their_position().load(Ordering::Acquire).saturating_sub(self.our_position().load(Ordering::Relaxed))
     }
 
@@ -125,19 +125,19 @@ impl Ring {
     // Length and flags of the record at `position`.
     fn head(&self, position: u64) -> &AtomicU32 {
         // SAFETY: the address lies in the data pages (see `place`); records are aligned to 8. Only loaded from.
-        unsafe { AtomicU32::from_ptr(self.place(position).cast()) }
+        unsafe { AtomicU32::from_ptr(self.pointer_to(position).cast()) }
     }
 
     fn data(&self, position: u64, bytes: usize) -> &[u8] {
         // SAFETY: `place` lies in the first copy of the data pages and `consume` has checked that `bytes` is at most
         // the size of one copy, so the second copy holds the rest. The record is complete (BUSY was clear, read with
-        // acquire), and no program overwrites it before our position advances, which `give_back` does after the last
+        // acquire), and no program overwrites it before our position advances, which `release` does after the last
         // use.
-        unsafe { std::slice::from_raw_parts(self.place(position), bytes) }
+        unsafe { std::slice::from_raw_parts(self.pointer_to(position), bytes) }
     }
 
     // Address of the ring's byte `position`, always in the first copy of the data.
-    fn place(&self, position: u64) -> *mut u8 {
+    fn pointer_to(&self, position: u64) -> *mut u8 {
         let offset = self.page + (position as usize & (self.data_bytes - 1));
         // SAFETY: `data_bytes` is a power of two (checked by Map::ring), so `offset` is below page + data_bytes,
         // inside the mapping of page + 2 * data_bytes.

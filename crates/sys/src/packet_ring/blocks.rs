@@ -1,8 +1,8 @@
 //! Version 3 of packet rings (TPACKET_V3): blocks of packets, delivered when they are full or their timeout expires.
 use std::sync::atomic::Ordering;
 
-use super::frame::{AlikeFrames, Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
-use super::mapping::{LINE, Mapping, fetch, half, word};
+use super::frame::{Frame, FrameStatus, PacketType, SimilarFrames, StrippedTag, TAG_BYTES};
+use super::mapping::{LINE, Mapping, fetch, read_u16, word};
 use super::slots::with_bytes;
 
 /// Offsets in `struct tpacket_block_desc`: version, offset of private bytes, then status, packets, offset of the
@@ -21,7 +21,7 @@ const ALIKE_BYTES: usize = 16 << 10;
 
 /// The position of the reader.
 #[derive(Debug)]
-pub(super) struct Blocks {
+pub(super) struct BlockReader {
     block_bytes: usize,
     blocks: usize,
     /// The current block.
@@ -37,9 +37,9 @@ pub(super) struct Blocks {
     fetched: usize,
 }
 
-impl Blocks {
-    pub(super) fn new(block_bytes: usize, blocks: usize) -> Blocks {
-        Blocks { block_bytes, blocks, block: 0, is_open: false, left: 0, next: 0, fetched: 0 }
+impl BlockReader {
+    pub(super) fn new(block_bytes: usize, blocks: usize) -> BlockReader {
+        BlockReader { block_bytes, blocks, block: 0, is_open: false, left: 0, next: 0, fetched: 0 }
     }
 
     /// Opens the next block that has packets, if there is one.
@@ -74,7 +74,7 @@ impl Blocks {
     }
 
     /// Returns a block to the kernel once all its packets have been read.
-    pub(super) fn give_back(&mut self, map: &Mapping) {
+    pub(super) fn release_block(&mut self, map: &Mapping) {
         if self.left == 0 {
             self.close(map);
         }
@@ -122,34 +122,34 @@ impl Blocks {
     /// Works like `take_many`, but for a run of similar packets, and also passes the offset of each. `None` if there
     /// is no packet, or if the next one must be changed first because its VLAN tag was removed, or has no bytes.
     #[inline]
-    pub(super) fn take_alike<'m>(
+    pub(super) fn take_similar<'m>(
         &mut self,
         map: &'m Mapping,
         most: u64,
         mut each: impl FnMut(usize, &Frame<'_>),
-    ) -> Option<AlikeFrames<'m>> {
+    ) -> Option<SimilarFrames<'m>> {
         if !self.open(map) {
             return None;
         }
         let block = map.bytes(self.block * self.block_bytes, self.block_bytes)?;
-        let mut packet = Packet::read(block, self.next).filter(Packet::is_whole)?;
-        let first = packet.bare(block);
+        let mut packet = Packet::read(block, self.next).filter(Packet::is_unmodified)?;
+        let first = packet.plain_frame(block);
         let (mut left, mut next, mut taken, mut bytes) = (self.left, self.next, 0, 0);
         let mut fetched = self.fetched;
         loop {
             fetched = packet.fetch_ahead(next, block, fetched);
-            each(packet.start, &packet.bare(block));
+            each(packet.start, &packet.plain_frame(block));
             (left, next, taken, bytes) = (left - 1, packet.next, taken + 1, bytes + packet.captured);
             if left == 0 || taken >= most || bytes >= ALIKE_BYTES {
                 break;
             }
-            match Packet::read(block, next).filter(|other| other.is_whole() && other.frame.is_like(&first)) {
+            match Packet::read(block, next).filter(|other| other.is_unmodified() && other.frame.is_like(&first)) {
                 Some(other) => packet = other,
                 None => break,
             }
         }
         (self.left, self.next, self.fetched) = (left, next, fetched);
-        Some(AlikeFrames { first, memory: block })
+        Some(SimilarFrames { first, memory: block })
     }
 }
 
@@ -169,20 +169,20 @@ impl Packet {
     #[inline]
     fn read(block: &[u8], at: usize) -> Option<Packet> {
         let header = block.get(at..at.checked_add(HEADER)?)?;
-        let (captured, mac, status) = (word(header, 12) as usize, usize::from(half(header, 24)), word(header, 20));
+        let (captured, mac, status) = (word(header, 12) as usize, usize::from(read_u16(header, 24)), word(header, 20));
         let end = at.saturating_add(mac).saturating_add(captured);
         let is_sound = mac >= HEADER + TAG_BYTES && end <= block.len();
         Some(Packet {
             next: at.saturating_add(word(header, 0) as usize),
             start: at + mac,
             captured: if is_sound { captured } else { 0 },
-            tag: StrippedTag::of(status, word(header, 32) as u16, half(header, 36)),
+            tag: StrippedTag::from_status(status, word(header, 32) as u16, read_u16(header, 36)),
             frame: Frame {
                 bytes: &[],
                 len: word(header, 16),
                 time_ns: stamp(header),
                 ifindex: word(header, ADDRESS + 4),
-                hardware: half(header, ADDRESS + 8),
+                hardware: read_u16(header, ADDRESS + 8),
                 packet_type: PacketType(header.get(ADDRESS + 10).copied().unwrap_or(0)),
                 status: FrameStatus(status),
             },
@@ -201,13 +201,13 @@ impl Packet {
 
     /// True if it can be handed out unmodified.
     #[inline]
-    fn is_whole(&self) -> bool {
+    fn is_unmodified(&self) -> bool {
         self.captured > 0 && self.tag.is_none()
     }
 
     /// The packet with its bytes, unmodified.
     #[inline]
-    fn bare<'m>(&self, block: &'m [u8]) -> Frame<'m> {
+    fn plain_frame<'m>(&self, block: &'m [u8]) -> Frame<'m> {
         let bytes = block.get(self.start..).and_then(|rest| rest.get(..self.captured)).unwrap_or_default();
         Frame { bytes, ..self.frame }
     }

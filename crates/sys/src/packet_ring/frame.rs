@@ -24,14 +24,14 @@ impl Frame<'_> {
     #[inline]
     pub(super) fn is_like(&self, other: &Frame<'_>) -> bool {
         let stamped = FrameStatus::STAMPED_BY_ADAPTER;
-        (self.ifindex, self.hardware, self.packet_type, self.status.has(stamped))
-            == (other.ifindex, other.hardware, other.packet_type, other.status.has(stamped))
+        (self.ifindex, self.hardware, self.packet_type, self.status.has_any(stamped))
+            == (other.ifindex, other.hardware, other.packet_type, other.status.has_any(stamped))
     }
 }
 
 /// Consecutive packets, all with the interface, packet type and clock of the first.
 #[derive(Debug, Clone, Copy)]
-pub struct AlikeFrames<'r> {
+pub struct SimilarFrames<'r> {
     /// The first packet.
     pub first: Frame<'r>,
     /// The memory that contains all of them.
@@ -82,7 +82,7 @@ impl FrameStatus {
     pub const STAMPED_BY_ADAPTER: u32 = 1 << 31;
 
     /// True if one of these bits is set.
-    pub fn has(self, bits: u32) -> bool {
+    pub fn has_any(self, bits: u32) -> bool {
         self.0 & bits != 0
     }
 }
@@ -103,7 +103,7 @@ pub(super) struct StrippedTag {
 
 impl StrippedTag {
     /// The tag, if the status says that it is valid.
-    pub(super) fn of(status: u32, tci: u16, tpid: u16) -> Option<StrippedTag> {
+    pub(super) fn from_status(status: u32, tci: u16, tpid: u16) -> Option<StrippedTag> {
         let is_there = status & FrameStatus::VLAN_VALID != 0;
         let tpid = if status & FrameStatus::VLAN_TPID_VALID != 0 { tpid } else { ETH_P_8021Q };
         is_there.then_some(StrippedTag { tci, tpid })

@@ -19,7 +19,7 @@ unsafe impl Send for Mapping {}
 
 impl Mapping {
     /// Maps the first `bytes` bytes of the socket's ring.
-    pub(super) fn of(fd: &Fd, bytes: usize) -> Result<Mapping, Errno> {
+    pub(super) fn new(fd: &Fd, bytes: usize) -> Result<Mapping, Errno> {
         let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_POPULATE);
         // SAFETY: a new mapping at an address that the kernel chooses overlaps no memory of ours.
         let start =
@@ -109,7 +109,7 @@ pub(super) fn word(bytes: &[u8], at: usize) -> u32 {
 
 /// The two bytes at `at`; 0 beyond the end.
 #[inline]
-pub(super) fn half(bytes: &[u8], at: usize) -> u16 {
+pub(super) fn read_u16(bytes: &[u8], at: usize) -> u16 {
     bytes.get(at..at + 2).and_then(|half| half.try_into().ok()).map_or(0, u16::from_ne_bytes)
 }
 

@@ -12,7 +12,7 @@ mod socket;
 mod stamps;
 mod whole;
 
-pub use frame::{AlikeFrames, Frame, FrameStatus, PacketType};
+pub use frame::{Frame, FrameStatus, PacketType, SimilarFrames};
 pub use program::{Instruction, PROGRAM_MAX, accept_all, accepts_all_whole, one_direction, without_own_echo};
 pub(crate) use socket::attach_filter;
 pub use socket::{PacketRing, RingKind, RingRequest, RingStatistics};

@@ -28,21 +28,21 @@ const HARDWARE: u32 = (-0x1000_i32 + 28) as u32;
 const ARPHRD_LOOPBACK: u32 = 772;
 const OUTGOING: u32 = 4;
 
-const fn plain(code: u16, k: u32) -> Instruction {
+const fn instruction(code: u16, k: u32) -> Instruction {
     Instruction { code, jump_true: 0, jump_false: 0, k }
 }
 
 /// A program that accepts every packet, truncated to `snaplen` bytes.
 pub fn accept_all(snaplen: u32) -> Vec<Instruction> {
-    vec![plain(RETURN, snaplen)]
+    vec![instruction(RETURN, snaplen)]
 }
 
 /// The maximum packet length that libpcap and tcpdump capture (`MAXIMUM_SNAPLEN`); packets are never longer.
-const WHOLE: u32 = 262_144;
+const SNAPLEN_MAX: u32 = 262_144;
 
 /// True for a program that accepts every packet with all its bytes: a ring needs no program for that.
 pub fn accepts_all_whole(program: &[Instruction]) -> bool {
-    matches!(program, [only] if *only == plain(RETURN, only.k) && only.k >= WHOLE)
+    matches!(program, [only] if *only == instruction(RETURN, only.k) && only.k >= SNAPLEN_MAX)
 }
 
 /// A program that accepts no packet.
@@ -54,11 +54,11 @@ pub(super) fn reject_all() -> Vec<Instruction> {
 /// also seen when it leaves.
 pub fn without_own_echo(program: &[Instruction]) -> Vec<Instruction> {
     let first = [
-        plain(LOAD_WORD, HARDWARE),
+        instruction(LOAD_WORD, HARDWARE),
         Instruction { code: JUMP_EQUAL, jump_true: 0, jump_false: 3, k: ARPHRD_LOOPBACK },
-        plain(LOAD_WORD, PACKET_TYPE),
+        instruction(LOAD_WORD, PACKET_TYPE),
         Instruction { code: JUMP_EQUAL, jump_true: 0, jump_false: 1, k: OUTGOING },
-        plain(RETURN, 0),
+        instruction(RETURN, 0),
     ];
     [&first, program].concat()
 }
@@ -67,9 +67,9 @@ pub fn without_own_echo(program: &[Instruction]) -> Vec<Instruction> {
 pub fn one_direction(program: &[Instruction], outgoing: bool) -> Vec<Instruction> {
     let (jump_true, jump_false) = if outgoing { (1, 0) } else { (0, 1) };
     let first = [
-        plain(LOAD_WORD, PACKET_TYPE),
+        instruction(LOAD_WORD, PACKET_TYPE),
         Instruction { code: JUMP_EQUAL, jump_true, jump_false, k: OUTGOING },
-        plain(RETURN, 0),
+        instruction(RETURN, 0),
     ];
     [&first, program].concat()
 }

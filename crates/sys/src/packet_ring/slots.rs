@@ -2,7 +2,7 @@
 use std::sync::atomic::Ordering;
 
 use super::frame::{Frame, FrameStatus, PacketType, StrippedTag, TAG_BYTES};
-use super::mapping::{Mapping, half, word};
+use super::mapping::{Mapping, read_u16, word};
 use super::whole::WholePackets;
 use crate::fd::Fd;
 
@@ -13,7 +13,7 @@ const HEADER: usize = ADDRESS + 20;
 /// After this many packets in a row, more are expected to follow.
 const MANY_IN_A_ROW: u32 = 3;
 /// Number of slots to prefetch ahead, and bytes of each: the header and a short packet.
-const AHEAD: usize = 3;
+const PREFETCH_SLOTS: usize = 3;
 const AHEAD_BYTES: usize = 192;
 
 /// The position of the reader.
@@ -60,7 +60,7 @@ impl Slots {
     /// Returns the previous packet to the kernel and hands out the next one.
     #[inline]
     pub(super) fn take<'m>(&'m mut self, map: &'m mut Mapping, fd: &Fd) -> Option<Frame<'m>> {
-        self.give_back(map);
+        self.release_slot(map);
         let at = self.offset();
         // Acquire: everything that the kernel wrote before it handed the slot over is visible after this.
         let status = map.status(at)?.load(Ordering::Acquire);
@@ -72,7 +72,7 @@ impl Slots {
         // When packets are rare, prefetching slots that the kernel has not written yet would slow down its writes.
         self.in_a_row = self.in_a_row.saturating_add(1);
         if self.in_a_row > MANY_IN_A_ROW {
-            map.fetch_ahead(self.offset_of((self.next + AHEAD) % self.slots.max(1)), AHEAD_BYTES);
+            map.fetch_ahead(self.offset_of((self.next + PREFETCH_SLOTS) % self.slots.max(1)), AHEAD_BYTES);
         }
         let slot = SlotHeader::read(map, at, self.slot_bytes)?;
         match &mut self.whole {
@@ -90,7 +90,7 @@ impl Slots {
 
     /// Returns the packet that is handed out to the kernel.
     #[inline]
-    pub(super) fn give_back(&mut self, map: &Mapping) {
+    pub(super) fn release_slot(&mut self, map: &Mapping) {
         if !std::mem::take(&mut self.is_out) {
             return;
         }
@@ -125,23 +125,23 @@ impl SlotHeader {
     #[inline]
     fn read(map: &Mapping, at: usize, slot_bytes: usize) -> Option<SlotHeader> {
         let header = map.bytes(at, HEADER)?;
-        let (captured, mac) = (word(header, 8) as usize, usize::from(half(header, 12)));
+        let (captured, mac) = (word(header, 8) as usize, usize::from(read_u16(header, 12)));
         let is_sound = mac >= HEADER + TAG_BYTES && mac.saturating_add(captured) <= slot_bytes;
         Some(SlotHeader {
             len: word(header, 4),
             time_ns: stamp(header),
             ifindex: word(header, ADDRESS + 4),
-            hardware: half(header, ADDRESS + 8),
+            hardware: read_u16(header, ADDRESS + 8),
             packet_type: PacketType(header.get(ADDRESS + 10).copied().unwrap_or(0)),
-            tci: half(header, 24),
-            tpid: half(header, 26),
+            tci: read_u16(header, 24),
+            tpid: read_u16(header, 26),
             start: if is_sound { at + mac } else { at + HEADER + TAG_BYTES },
             captured: if is_sound { captured } else { 0 },
         })
     }
 
     #[inline]
-    fn bare(&self, status: u32) -> Frame<'static> {
+    fn plain_frame(&self, status: u32) -> Frame<'static> {
         Frame {
             bytes: &[],
             len: self.len,
@@ -156,11 +156,11 @@ impl SlotHeader {
     /// The packet as it is in the slot.
     #[inline]
     fn frame<'m>(&self, status: u32, map: &'m mut Mapping) -> Option<Frame<'m>> {
-        let bare = self.bare(status);
+        let bare = self.plain_frame(status);
         if self.captured == 0 {
             return Some(bare);
         }
-        let tag = StrippedTag::of(status, self.tci, self.tpid);
+        let tag = StrippedTag::from_status(status, self.tci, self.tpid);
         let begin = self.start - TAG_BYTES;
         let memory = map.bytes_mut(begin, TAG_BYTES + self.captured)?;
         Some(with_bytes(bare, memory, TAG_BYTES, self.captured, tag))
@@ -176,9 +176,9 @@ impl SlotHeader {
         fd: &Fd,
     ) -> Option<Frame<'m>> {
         let beginning = map.bytes(self.start, self.captured)?;
-        let Some(place) = whole.of(fd, self.len as usize, beginning) else { return self.frame(status, map) };
-        let mut frame: Frame<'m> = self.bare(status);
-        let tag = StrippedTag::of(status, self.tci, self.tpid);
+        let Some(place) = whole.take(fd, self.len as usize, beginning) else { return self.frame(status, map) };
+        let mut frame: Frame<'m> = self.plain_frame(status);
+        let tag = StrippedTag::from_status(status, self.tci, self.tpid);
         let has_tag = tag.is_some_and(|tag| tag.put_back(place));
         frame.len = frame.len.saturating_add(if has_tag { TAG_BYTES as u32 } else { 0 });
         frame.bytes = place.get(if has_tag { 0 } else { TAG_BYTES }..).unwrap_or_default();

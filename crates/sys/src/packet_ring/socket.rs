@@ -1,8 +1,8 @@
 //! The packet socket, its options and its counters.
 use std::os::fd::{AsFd, BorrowedFd};
 
-use super::blocks::Blocks;
-use super::frame::{AlikeFrames, Frame, TAG_BYTES};
+use super::blocks::BlockReader;
+use super::frame::{Frame, SimilarFrames, TAG_BYTES};
 use super::mapping::{Mapping, word};
 use super::program::{self, Instruction, PROGRAM_MAX};
 use super::slots::Slots;
@@ -87,7 +87,7 @@ pub struct RingStatistics {
 #[derive(Debug)]
 enum RingReader {
     Slots(Slots),
-    Blocks(Blocks),
+    Blocks(BlockReader),
 }
 
 /// A packet socket with its ring.
@@ -132,9 +132,9 @@ impl PacketRing {
         }
         let (reader, bytes) = make_ring(&fd, request)?;
         if matches!(request.kind, RingKind::Slots { whole: Some(_), .. }) {
-            keep_whole_packets(&fd, bytes)?;
+            queue_whole_packets(&fd, bytes)?;
         }
-        let map = Mapping::of(&fd, bytes).map_err(|errno| SysError::new("mmap", WHAT, errno))?;
+        let map = Mapping::new(&fd, bytes).map_err(|errno| SysError::new("mmap", WHAT, errno))?;
         let ring = PacketRing { fd, map, reader, bytes, statistics: RingStatistics::default() };
         if !program::accepts_all_whole(request.program) {
             ring.attach(request.program)?;
@@ -189,7 +189,7 @@ impl PacketRing {
     pub fn next_ns(&mut self) -> Option<u64> {
         match &mut self.reader {
             RingReader::Slots(slots) => {
-                slots.give_back(&self.map);
+                slots.release_slot(&self.map);
                 slots.next_ns(&self.map)
             }
             RingReader::Blocks(blocks) => blocks.next_ns(&self.map),
@@ -221,18 +221,18 @@ impl PacketRing {
     /// memory, so that the caller examines their common properties once. `None` without a packet, if the next packet's
     /// VLAN tag must be put back, and for slots, each of which is returned to the kernel before the next is read.
     #[inline]
-    pub fn take_alike(&mut self, most: u64, each: impl FnMut(usize, &Frame<'_>)) -> Option<AlikeFrames<'_>> {
+    pub fn take_similar(&mut self, most: u64, each: impl FnMut(usize, &Frame<'_>)) -> Option<SimilarFrames<'_>> {
         match &mut self.reader {
             RingReader::Slots(_) => None,
-            RingReader::Blocks(blocks) => blocks.take_alike(&self.map, most, each),
+            RingReader::Blocks(blocks) => blocks.take_similar(&self.map, most, each),
         }
     }
 
     /// Returns the space of the packets that were handed out to the kernel.
-    pub fn give_back(&mut self) {
+    pub fn release(&mut self) {
         match &mut self.reader {
-            RingReader::Slots(slots) => slots.give_back(&self.map),
-            RingReader::Blocks(blocks) => blocks.give_back(&self.map),
+            RingReader::Slots(slots) => slots.release_slot(&self.map),
+            RingReader::Blocks(blocks) => blocks.release_block(&self.map),
         }
     }
 
@@ -292,7 +292,7 @@ pub(crate) fn attach_filter(fd: &Fd, program: &[Instruction]) -> Result<(), SysE
 }
 
 /// Also queues packets that are longer than a slot on the socket: up to about as many bytes as the ring has.
-fn keep_whole_packets(fd: &Fd, bytes: usize) -> Result<(), SysError> {
+fn queue_whole_packets(fd: &Fd, bytes: usize) -> Result<(), SysError> {
     set_number(fd, SOL_PACKET, PACKET_COPY_THRESH, 1)?;
     let bytes = i32::try_from(bytes).unwrap_or(i32::MAX);
     // Only CAP_NET_ADMIN permits more than net.core.rmem_max.
@@ -331,7 +331,7 @@ fn plan(kind: RingKind, bytes: usize) -> (RingReader, Vec<u32>) {
             let (blocks, frame) = (bytes / block, 2048);
             let frames = block / frame * blocks;
             let fields = [block, blocks, frame, frames].map(small);
-            (RingReader::Blocks(Blocks::new(block, blocks)), [&fields[..], &[retire_ms.max(1), 0, 0]].concat())
+            (RingReader::Blocks(BlockReader::new(block, blocks)), [&fields[..], &[retire_ms.max(1), 0, 0]].concat())
         }
     }
 }

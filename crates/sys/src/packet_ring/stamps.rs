@@ -61,16 +61,16 @@ struct StampConfig {
     received: i32,
 }
 
-fn asked<T>(socket: i32, command: libc::Ioctl, iface: &[u8], value: &mut T) -> Result<(), Errno> {
+fn query<T>(socket: i32, command: libc::Ioctl, iface: &[u8], value: &mut T) -> Result<(), Errno> {
     // SAFETY: `value` is borrowed exclusively, and is the struct of this command (see the callers), of fixed size.
-    unsafe { ethtool::ask(socket, command, iface, std::ptr::from_mut(value).cast()) }
+    unsafe { ethtool::query(socket, command, iface, std::ptr::from_mut(value).cast()) }
 }
 
 /// The clocks with which the driver of this interface can stamp all received packets. The socket must be in the
 /// interface's namespace. Needs no privilege.
 pub(super) fn clocks(socket: i32, iface: &[u8]) -> Result<Vec<StampClock>, Errno> {
     let mut info = StampInfo { command: ETHTOOL_GET_TS_INFO, ..StampInfo::default() };
-    match asked(socket, SIOCETHTOOL, iface, &mut info) {
+    match query(socket, SIOCETHTOOL, iface, &mut info) {
         Err(Errno::OPNOTSUPP | Errno::INVAL) => return Ok(vec![StampClock::Host]),
         done => done?,
     }
@@ -94,11 +94,11 @@ pub fn stamp_clocks(iface: &[u8]) -> Result<Vec<StampClock>, SysError> {
 pub(super) fn stamp_all(socket: i32, iface: &[u8]) -> Result<(), Errno> {
     let mut config = StampConfig::default();
     // Older drivers do not support the query.
-    if asked(socket, SIOCGHWTSTAMP, iface, &mut config).is_ok() && config.received == FILTER_ALL {
+    if query(socket, SIOCGHWTSTAMP, iface, &mut config).is_ok() && config.received == FILTER_ALL {
         return Ok(());
     }
     config.received = FILTER_ALL;
-    asked(socket, SIOCSHWTSTAMP, iface, &mut config)
+    query(socket, SIOCSHWTSTAMP, iface, &mut config)
 }
 
 #[cfg(test)]

@@ -47,7 +47,7 @@ fn numbers(ring: &mut PacketRing) -> Vec<u8> {
             true
         }) > 0
         {}
-        ring.give_back();
+        ring.release();
         let counted = ring.statistics().unwrap();
         if found.len() as u64 == counted.packets - counted.drops && counted.packets > 0 {
             break;
@@ -82,7 +82,7 @@ fn root_both_forms_hand_out_every_packet_in_order() {
                 assert_eq!(before.drops, 0);
                 while ring.take_many(1, |_| true) == 0 {}
                 while ring.take_many(7, |_| true) > 0 {}
-                ring.give_back();
+                ring.release();
             }
         });
     }
@@ -150,8 +150,8 @@ fn root_packets_that_are_alike_come_together() {
                     assert_eq!((frame.ifindex, frame.hardware, frame.len), (1, 772, 45));
                     places.push((at, frame.bytes.len()));
                 };
-                let Some(AlikeFrames { first, memory }) = ring.take_alike(7, note) else {
-                    ring.give_back();
+                let Some(SimilarFrames { first, memory }) = ring.take_similar(7, note) else {
+                    ring.release();
                     crate::wait_any(&[ring.as_fd()], 10, &mut Vec::new()).unwrap();
                     continue;
                 };
@@ -167,7 +167,7 @@ fn root_packets_that_are_alike_come_together() {
     with_own_netns(|| {
         let mut ring = ring(RingKind::Slots { slot_bytes: 2048, whole: None }, 1 << 20, &accept_all(1500));
         send(1);
-        assert!(ring.take_alike(7, |_, _| ()).is_none(), "slots are given back one by one");
+        assert!(ring.take_similar(7, |_, _| ()).is_none(), "slots are given back one by one");
         assert_eq!(numbers(&mut ring), [0]);
     });
 }
@@ -212,9 +212,9 @@ fn root_stamps_say_whose_they_are() {
             }) == 0
             {}
             let at_reception = matches!(kind, RingKind::Slots { .. });
-            assert!(!status.has(FrameStatus::STAMPED_BY_ADAPTER), "{kind:?}");
+            assert!(!status.has_any(FrameStatus::STAMPED_BY_ADAPTER), "{kind:?}");
             // Another program on the host may have enabled time stamps for all packets.
-            assert!(status.has(FrameStatus::STAMPED_BY_HOST) || !at_reception, "{kind:?}");
+            assert!(status.has_any(FrameStatus::STAMPED_BY_HOST) || !at_reception, "{kind:?}");
         });
     }
 }
@@ -253,14 +253,14 @@ fn root_a_program_chooses_and_cuts() {
 }
 
 #[test]
-fn a_tag_is_put_back_behind_the_addresses() {
-    let tag = StrippedTag::of(0x50, 77, 0x88a8).unwrap();
+fn a_tag_is_restored_after_the_addresses() {
+    let tag = StrippedTag::from_status(0x50, 77, 0x88a8).unwrap();
     let mut place: Vec<u8> = [0, 0, 0, 0].into_iter().chain(1..=16).collect();
     assert!(tag.put_back(&mut place));
     assert_eq!(place, [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 0x88, 0xa8, 0, 77, 13, 14, 15, 16]);
     assert!(!tag.put_back(&mut [0; 15]), "too little was captured");
-    assert!(StrippedTag::of(0x40, 77, 0x8100).is_none());
-    assert_eq!(StrippedTag::of(0x10, 77, 0).unwrap().tpid, 0x8100);
+    assert!(StrippedTag::from_status(0x40, 77, 0x8100).is_none());
+    assert_eq!(StrippedTag::from_status(0x10, 77, 0).unwrap().tpid, 0x8100);
 }
 
 #[test]
@@ -325,7 +325,7 @@ fn packets(ring: &mut PacketRing, wanted: usize) -> Vec<Vec<u8>> {
             true
         }) > 0
         {}
-        ring.give_back();
+        ring.release();
         if found.len() >= wanted {
             break;
         }

@@ -34,7 +34,7 @@ impl WholePackets {
     /// The whole packet of a slot, after [`TAG_BYTES`] of free space: `len` bytes long, starting with `beginning`. One
     /// system call. `None` if the kernel had no room for it.
     #[cold]
-    pub(super) fn of(&mut self, fd: &Fd, len: usize, beginning: &[u8]) -> Option<&mut [u8]> {
+    pub(super) fn take(&mut self, fd: &Fd, len: usize, beginning: &[u8]) -> Option<&mut [u8]> {
         if let Some(at) = self.early.iter().position(|(early, bytes)| *early == len && bytes.starts_with(beginning)) {
             let (_, bytes) = self.early.remove(at)?;
             self.buffer.get_mut(TAG_BYTES..TAG_BYTES + bytes.len())?.copy_from_slice(&bytes);
@@ -47,7 +47,7 @@ impl WholePackets {
                 return self.buffer.get_mut(..end);
             }
             let early = (read, Box::from(bytes));
-            self.keep(early);
+            self.store(early);
         }
         None
     }
@@ -57,11 +57,11 @@ impl WholePackets {
         for _ in 0..EARLY_MAX {
             let Some((len, bytes)) = self.read(fd) else { return };
             let early = (len, Box::from(bytes));
-            self.keep(early);
+            self.store(early);
         }
     }
 
-    fn keep(&mut self, early: (usize, Box<[u8]>)) {
+    fn store(&mut self, early: (usize, Box<[u8]>)) {
         if self.early.len() >= EARLY_MAX {
             self.early.pop_front();
         }

@@ -56,12 +56,12 @@ impl CpuClock {
     /// Opens the timer of `cpu` with `hz` samples per second, not started. ENODEV: the CPU is offline. EACCES:
     /// CAP_PERFMON is missing. EINVAL: the rate exceeds the kernel's maximum (kernel.perf_event_max_sample_rate).
     pub fn open(cpu: u32, hz: u32) -> Result<CpuClock, SysError> {
-        CpuClock::with(cpu, hz, 0, 0)
+        CpuClock::open_with(cpu, hz, 0, 0)
     }
 
     /// Opens a timer like [`CpuClock::open`]; `sample_type` (`PERF_SAMPLE_…`) selects the contents of a sample,
     /// `stack_depth` the maximum length of a call chain.
-    pub(super) fn with(cpu: u32, hz: u32, sample_type: u64, stack_depth: u16) -> Result<CpuClock, SysError> {
+    pub(super) fn open_with(cpu: u32, hz: u32, sample_type: u64, stack_depth: u16) -> Result<CpuClock, SysError> {
         let attr = EventAttr {
             kind: SOFTWARE,
             size: size_of::<EventAttr>() as u32,

@@ -209,10 +209,10 @@ mod older {
 /// Restricts all threads of the process to these system calls: all others fail with EPERM. Returns false if the kernel
 /// has no seccomp or the architecture is unknown. Needs [`super::forbid_new`].
 pub fn restrict_calls(groups: CallGroups) -> Result<bool, SysError> {
-    restrict(groups, true)
+    install_filter(groups, true)
 }
 
-fn restrict(groups: CallGroups, in_all_threads: bool) -> Result<bool, SysError> {
+fn install_filter(groups: CallGroups, in_all_threads: bool) -> Result<bool, SysError> {
     let Some(mut program) = CallProgram::new() else { return Ok(false) };
     let lists = [
         (true, ALWAYS, older::ALWAYS),
@@ -254,7 +254,7 @@ mod tests {
     fn tried(groups: CallGroups) -> Option<[bool; 5]> {
         let trying = move || {
             forbid_new().unwrap();
-            if !restrict(groups, false).unwrap() {
+            if !install_filter(groups, false).unwrap() {
                 return None;
             }
             let refused = |error: std::io::Error| assert_eq!(error.kind(), ErrorKind::PermissionDenied);

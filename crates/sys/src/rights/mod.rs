@@ -153,7 +153,7 @@ mod tests {
         if !root_or_skip("dropping capabilities") {
             return;
         }
-        for keep in [CapSet::default(), CapSet::of(&[Cap::DacOverride])] {
+        for keep in [CapSet::default(), CapSet::from_caps(&[Cap::DacOverride])] {
             let (left, sets) = in_a_thread(move || {
                 forbid_new().unwrap();
                 let left = keep_only(keep).unwrap();

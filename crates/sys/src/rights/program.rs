@@ -38,12 +38,12 @@ fn load(offset: u32) -> libc::sock_filter {
     step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, offset)
 }
 
-fn answer(value: u32) -> libc::sock_filter {
+fn return_value(value: u32) -> libc::sock_filter {
     step(libc::BPF_RET | libc::BPF_K, 0, 0, value)
 }
 
-fn refusal(errno: Errno) -> libc::sock_filter {
-    answer(libc::SECCOMP_RET_ERRNO | (errno.0 as u32 & libc::SECCOMP_RET_DATA))
+fn return_errno(errno: Errno) -> libc::sock_filter {
+    return_value(libc::SECCOMP_RET_ERRNO | (errno.0 as u32 & libc::SECCOMP_RET_DATA))
 }
 
 impl CallProgram {
@@ -53,7 +53,7 @@ impl CallProgram {
         let steps = vec![
             load(ARCHITECTURE),
             step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, 0, own),
-            refusal(Errno::NOSYS),
+            return_errno(Errno::NOSYS),
             load(NUMBER),
         ];
         Some(CallProgram { steps })
@@ -62,26 +62,26 @@ impl CallProgram {
     /// Allows a call.
     pub(super) fn allow(&mut self, number: libc::c_long) {
         self.steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32));
-        self.steps.push(answer(libc::SECCOMP_RET_ALLOW));
+        self.steps.push(return_value(libc::SECCOMP_RET_ALLOW));
     }
 
     /// Denies a call with this error.
     pub(super) fn refuse(&mut self, number: libc::c_long, errno: Errno) {
         self.steps.push(step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number as u32));
-        self.steps.push(refusal(errno));
+        self.steps.push(return_errno(errno));
     }
 
     /// Allows a call if its argument number `place` is one of `values`, and denies it otherwise. At most 100 values.
     pub(super) fn allow_values(&mut self, number: libc::c_long, place: u32, values: &[u32]) {
-        self.checked(number, place, values, libc::BPF_JEQ);
+        self.check_argument(number, place, values, libc::BPF_JEQ);
     }
 
     /// Allows a call if its argument number `place` has one of these bits, and denies it otherwise.
     pub(super) fn allow_bits(&mut self, number: libc::c_long, place: u32, bits: u32) {
-        self.checked(number, place, &[bits], libc::BPF_JSET);
+        self.check_argument(number, place, &[bits], libc::BPF_JSET);
     }
 
-    fn checked(&mut self, number: libc::c_long, place: u32, values: &[u32], test: u32) {
+    fn check_argument(&mut self, number: libc::c_long, place: u32, values: &[u32], test: u32) {
         let values = values.get(..100).unwrap_or(values);
         // The load, two steps per value, the denial.
         let skip = (2 + 2 * values.len()) as u8;
@@ -89,14 +89,14 @@ impl CallProgram {
         self.steps.push(load(ARGUMENTS + 8 * place + LOW));
         for value in values {
             self.steps.push(step(libc::BPF_JMP | test | libc::BPF_K, 0, 1, *value));
-            self.steps.push(answer(libc::SECCOMP_RET_ALLOW));
+            self.steps.push(return_value(libc::SECCOMP_RET_ALLOW));
         }
-        self.steps.push(refusal(Errno::PERM));
+        self.steps.push(return_errno(Errno::PERM));
     }
 
     /// Installs the program permanently, in all threads or in the calling one. Needs [`super::forbid_new`].
     pub(super) fn install(mut self, in_all_threads: bool) -> Result<(), Errno> {
-        self.steps.push(refusal(Errno::PERM));
+        self.steps.push(return_errno(Errno::PERM));
         let program =
             libc::sock_fprog { len: self.steps.len() as libc::c_ushort, filter: self.steps.as_ptr().cast_mut() };
         let threads = if in_all_threads { FLAG_ALL_THREADS } else { 0 };

@@ -47,7 +47,7 @@ pub(crate) enum FrameKind {
 }
 
 impl FrameKind {
-    pub(crate) fn of(number: u8) -> Option<FrameKind> {
+    pub(crate) fn from_number(number: u8) -> Option<FrameKind> {
         const ALL: [FrameKind; 11] = [
             FrameKind::Header,
             FrameKind::Open,

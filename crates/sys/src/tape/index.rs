@@ -7,7 +7,7 @@ use super::frame::{
     FILE_HEAD, FRAME_HEAD, FRAME_TAIL, FrameHead, FrameKind, MAGIC, PAYLOAD_MAX, Parts, VERSION, VERSION_MIN,
 };
 use crate::clock::WallTime;
-use crate::errno::{Errno, SysError, escaped};
+use crate::errno::{Errno, SysError, escape_bytes};
 use crate::fd::Fd;
 use crate::fs;
 use crate::kernel::Kernel;
@@ -18,7 +18,7 @@ use crc32fast::Hasher;
 const CONTROL_MAX: usize = 2 * (2 + u16::MAX as usize) + 16;
 
 /// Number of bytes read at once during the pass.
-const STEP: usize = 64 << 10;
+const READ_BYTES: usize = 64 << 10;
 
 /// Where and when a recording was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Index {
 }
 
 /// The reason why the pass ended.
-enum Stop {
+enum StopReason {
     Trailer { frames: u64 },
     Cut,
     Garbled(&'static str),
@@ -111,18 +111,18 @@ pub(crate) fn index(fd: &Fd, path: &str) -> Result<Index, TapeError> {
         integrity: Integrity::Whole,
     };
     let failed = |errno| TapeError::Io(SysError::new("read", path, errno));
-    let mut seen = Seen::default();
+    let mut seen = EarlierFrames::default();
     let stop = loop {
         match pass.frame().map_err(failed)? {
             Ok((head, payload)) => {
-                if let Some(stop) = index.note(&pass, head, &payload, &mut seen) {
+                if let Some(stop) = index.index_frame(&pass, head, &payload, &mut seen) {
                     break stop;
                 }
             }
             Err(stop) => break stop,
         }
     };
-    index.integrity = pass.judge(&stop).map_err(failed)?;
+    index.integrity = pass.check_integrity(&stop).map_err(failed)?;
     Ok(index)
 }
 
@@ -131,46 +131,52 @@ type OpenStreams = HashMap<u32, FrameId>;
 
 /// The pass's memory of earlier frames.
 #[derive(Default)]
-struct Seen {
+struct EarlierFrames {
     open: OpenStreams,
     notes: HashSet<(Box<str>, Box<str>)>,
 }
 
 impl Index {
     // Records a good frame; `Some` ends the pass.
-    fn note(&mut self, pass: &IndexPass<'_>, head: FrameHead, payload: &[u8], seen: &mut Seen) -> Option<Stop> {
+    fn index_frame(
+        &mut self,
+        pass: &IndexPass<'_>,
+        head: FrameHead,
+        payload: &[u8],
+        seen: &mut EarlierFrames,
+    ) -> Option<StopReason> {
         let mut parts = Parts(payload);
-        let kind = FrameKind::of(head.kind)?;
+        let kind = FrameKind::from_number(head.kind)?;
         match kind {
             FrameKind::Open => {
                 let (Some(key), Some(note)) = (parts.text(), parts.text()) else {
-                    return Some(Stop::Garbled("a stream without a key"));
+                    return Some(StopReason::Garbled("a stream without a key"));
                 };
                 if !note.is_empty() {
                     // Both come from a file of unknown origin and will be displayed.
-                    let noted = (escaped(key.as_bytes()), escaped(note.as_bytes()));
+                    let noted = (escape_bytes(key.as_bytes()), escape_bytes(note.as_bytes()));
                     if seen.notes.insert(noted.clone()) {
                         self.notes.push(noted);
                     }
                 }
-                let Some(first) = self.add(pass, head, kind) else { return Some(Stop::Garbled(TOO_MANY)) };
+                let Some(first) = self.add(pass, head, kind) else { return Some(StopReason::Garbled(TOO_MANY)) };
                 seen.open.insert(head.stream, first);
                 let round = self.rounds.len().max(1);
                 self.streams.entry(key).or_default().push(Stream { round, open: first });
             }
-            FrameKind::Round => match moment(&mut parts) {
+            FrameKind::Round => match read_time(&mut parts) {
                 Some(at) => self.rounds.push(at),
-                None => return Some(Stop::Garbled("a round without a time")),
+                None => return Some(StopReason::Garbled("a round without a time")),
             },
             FrameKind::Trailer => {
                 return Some(match parts.array() {
-                    Some(frames) => Stop::Trailer { frames: u64::from_le_bytes(frames) },
-                    None => Stop::Garbled("a trailer without a count"),
+                    Some(frames) => StopReason::Trailer { frames: u64::from_le_bytes(frames) },
+                    None => StopReason::Garbled("a trailer without a count"),
                 });
             }
-            FrameKind::Header => return Some(Stop::Garbled("a second header")),
+            FrameKind::Header => return Some(StopReason::Garbled("a second header")),
             FrameKind::Asked => {
-                let Some(table) = parts.text() else { return Some(Stop::Garbled("a question without a table")) };
+                let Some(table) = parts.text() else { return Some(StopReason::Garbled("a question without a table")) };
                 self.asked.entry(table).or_default().extend(std::iter::from_fn(|| parts.text()));
             }
             FrameKind::Block
@@ -187,9 +193,15 @@ impl Index {
 
     // Appends a frame to the chain of its stream. A frame of a stream that was never opened, or has ended, is ignored:
     // no chain leads to it.
-    fn link(&mut self, pass: &IndexPass<'_>, head: FrameHead, kind: FrameKind, open: &mut OpenStreams) -> Option<Stop> {
+    fn link(
+        &mut self,
+        pass: &IndexPass<'_>,
+        head: FrameHead,
+        kind: FrameKind,
+        open: &mut OpenStreams,
+    ) -> Option<StopReason> {
         let last = open.get(&head.stream).copied()?;
-        let Some(added) = self.add(pass, head, kind) else { return Some(Stop::Garbled(TOO_MANY)) };
+        let Some(added) = self.add(pass, head, kind) else { return Some(StopReason::Garbled(TOO_MANY)) };
         if let Some(last) = self.frames.get_mut(last.0 as usize) {
             last.next = added;
         }
@@ -244,69 +256,69 @@ impl IndexPass<'_> {
 
     /// The next frame with its payload (empty for blocks, which are only checksummed), or the reason why the pass
     /// ends.
-    fn frame(&mut self) -> Result<Result<(FrameHead, Vec<u8>), Stop>, Errno> {
+    fn frame(&mut self) -> Result<Result<(FrameHead, Vec<u8>), StopReason>, Errno> {
         let mut bytes = [0; FRAME_HEAD];
         if self.input.fill(&mut bytes)? < FRAME_HEAD {
-            return Ok(Err(Stop::Cut));
+            return Ok(Err(StopReason::Cut));
         }
         let head = FrameHead::parse(&bytes);
         let length = head.length as usize;
-        let is_block = FrameKind::of(head.kind).is_some_and(FrameKind::is_data);
-        let known = FrameKind::of(head.kind).is_some();
+        let is_block = FrameKind::from_number(head.kind).is_some_and(FrameKind::is_data);
+        let known = FrameKind::from_number(head.kind).is_some();
         if length > PAYLOAD_MAX || (known && !is_block && length > CONTROL_MAX) {
-            return Ok(Err(Stop::Garbled("a frame longer than any we write")));
+            return Ok(Err(StopReason::Garbled("a frame longer than any we write")));
         }
         let mut crc = Hasher::new();
         crc.update(&bytes);
         let mut payload = Vec::new();
         let keep = if known && !is_block { Some(&mut payload) } else { None };
-        if self.input.pass(length, &mut crc, keep)? < length {
-            return Ok(Err(Stop::Cut));
+        if self.input.read_through(length, &mut crc, keep)? < length {
+            return Ok(Err(StopReason::Cut));
         }
         let mut tail = [0; FRAME_TAIL];
         if self.input.fill(&mut tail)? < FRAME_TAIL {
-            return Ok(Err(Stop::Cut));
+            return Ok(Err(StopReason::Cut));
         }
         if u32::from_le_bytes(tail) != crc.finalize() {
-            return Ok(Err(Stop::Garbled("a wrong checksum")));
+            return Ok(Err(StopReason::Garbled("a wrong checksum")));
         }
         self.good += (FRAME_HEAD + length + FRAME_TAIL) as u64;
         self.frames += 1;
         Ok(Ok((head, payload)))
     }
 
-    fn judge(&mut self, stop: &Stop) -> Result<Integrity, Errno> {
+    fn check_integrity(&mut self, stop: &StopReason) -> Result<Integrity, Errno> {
         let (byte, frames) = (self.good, self.frames);
         Ok(match *stop {
-            Stop::Cut => Integrity::CutAt { byte, frames },
-            Stop::Garbled(what) => Integrity::Garbled { byte, frames, what },
+            StopReason::Cut => Integrity::CutAt { byte, frames },
+            StopReason::Garbled(what) => Integrity::Garbled { byte, frames, what },
             // The trailer does not count itself.
-            Stop::Trailer { frames: told } if told + 1 != frames => {
+            StopReason::Trailer { frames: told } if told + 1 != frames => {
                 Integrity::Garbled { byte, frames, what: "frames are missing" }
             }
-            Stop::Trailer { .. } if self.input.fill(&mut [0])? > 0 => {
+            StopReason::Trailer { .. } if self.input.fill(&mut [0])? > 0 => {
                 Integrity::Garbled { byte, frames, what: "something follows the end" }
             }
-            Stop::Trailer { .. } => Integrity::Whole,
+            StopReason::Trailer { .. } => Integrity::Whole,
         })
     }
 }
 
 fn parse_header(payload: &[u8], path: &str) -> Result<Header, TapeError> {
     let mut parts = Parts(payload);
-    let parsed = (|| Some((moment(&mut parts)?, parts.array::<1>()?, parts.text()?, parts.text()?)))();
+    let parsed = (|| Some((read_time(&mut parts)?, parts.array::<1>()?, parts.text()?, parts.text()?)))();
     let Some((time, [endian], release, machine)) = parsed else {
         return Err(TapeError::NoHeader { path: path.into() });
     };
     if (endian == 1) != cfg!(target_endian = "little") {
         return Err(TapeError::ByteOrder { path: path.into() });
     }
-    let (release, machine) = (escaped(release.as_bytes()), escaped(machine.as_bytes()));
+    let (release, machine) = (escape_bytes(release.as_bytes()), escape_bytes(machine.as_bytes()));
     let holds_everything = parts.array() == Some([1]);
     Ok(Header { time, kernel: Kernel { release, machine }, holds_everything })
 }
 
-fn moment(parts: &mut Parts<'_>) -> Option<WallTime> {
+fn read_time(parts: &mut Parts<'_>) -> Option<WallTime> {
     let seconds = i64::from_le_bytes(parts.array()?);
     let nanos = u32::from_le_bytes(parts.array()?);
     Some(WallTime { seconds, nanos: nanos.min(999_999_999) })
@@ -321,15 +333,15 @@ struct Input<'f> {
 
 impl<'f> Input<'f> {
     fn new(fd: &'f Fd) -> Input<'f> {
-        Input { fd, buffer: Vec::with_capacity(STEP), at: 0 }
+        Input { fd, buffer: Vec::with_capacity(READ_BYTES), at: 0 }
     }
 
     // The buffered bytes; empty only at the end of the file.
-    fn some(&mut self) -> Result<&[u8], Errno> {
+    fn fill_some(&mut self) -> Result<&[u8], Errno> {
         if self.at >= self.buffer.len() {
             self.buffer.clear();
             self.at = 0;
-            fs::read_append(self.fd, &mut self.buffer, STEP)?;
+            fs::read_append(self.fd, &mut self.buffer, READ_BYTES)?;
         }
         Ok(self.buffer.get(self.at..).unwrap_or_default())
     }
@@ -338,7 +350,7 @@ impl<'f> Input<'f> {
     fn fill(&mut self, into: &mut [u8]) -> Result<usize, Errno> {
         let mut filled = 0;
         while filled < into.len() {
-            let mut some = self.some()?;
+            let mut some = self.fill_some()?;
             let taken = some.read(into.get_mut(filled..).unwrap_or_default()).unwrap_or(0);
             if taken == 0 {
                 break;
@@ -350,10 +362,10 @@ impl<'f> Input<'f> {
     }
 
     /// Reads `count` bytes, adds them to the checksum and optionally keeps them; returns how many there were.
-    fn pass(&mut self, count: usize, crc: &mut Hasher, mut keep: Option<&mut Vec<u8>>) -> Result<usize, Errno> {
+    fn read_through(&mut self, count: usize, crc: &mut Hasher, mut keep: Option<&mut Vec<u8>>) -> Result<usize, Errno> {
         let mut done = 0;
         while done < count {
-            let some = self.some()?;
+            let some = self.fill_some()?;
             let some = some.get(..count - done).unwrap_or(some);
             if some.is_empty() {
                 break;

@@ -8,7 +8,7 @@ use super::frame::{BLOCK_MAX, FrameKind, PAYLOAD_MAX, Parts};
 use super::index::{self, Frame, FrameId, Header, Index, Stream};
 use crate::blocks::Blocks;
 use crate::clock::WallTime;
-use crate::errno::{Errno, SysError, escaped};
+use crate::errno::{Errno, SysError, escape_bytes};
 use crate::fd::Fd;
 use crate::fs;
 
@@ -30,15 +30,15 @@ pub(crate) struct TapeReader {
 impl TapeReader {
     pub(crate) fn open(path: &Path) -> Result<TapeReader, TapeError> {
         let (fd, shown) = open_file(path)?;
-        TapeReader::of(fd, shown)
+        TapeReader::from_file(fd, shown)
     }
 
     /// Opens a recording from an open file; messages call it `path`.
     pub(crate) fn of_file(file: std::fs::File, path: &Path) -> Result<TapeReader, TapeError> {
-        TapeReader::of(file.into(), escaped(path.as_os_str().as_encoded_bytes()))
+        TapeReader::from_file(file.into(), escape_bytes(path.as_os_str().as_encoded_bytes()))
     }
 
-    fn of(fd: Fd, shown: Box<str>) -> Result<TapeReader, TapeError> {
+    fn from_file(fd: Fd, shown: Box<str>) -> Result<TapeReader, TapeError> {
         let index = index::index(&fd, &shown)?;
         Ok(TapeReader {
             fd,
@@ -89,13 +89,13 @@ impl TapeReader {
         round.and_then(|n| self.index.rounds.get(n)).copied().unwrap_or(self.index.header.time)
     }
 
-    pub(crate) fn has(&self, key: &str) -> bool {
+    pub(crate) fn contains(&self, key: &str) -> bool {
         self.index.streams.contains_key(key)
     }
 
     /// Whether the recorded run requested `field` of `table` from the kernel; `None` if the file does not contain this
     /// information (an old version, or the table was not read).
-    pub(crate) fn was_asked(&self, table: &str, field: &str) -> Option<bool> {
+    pub(crate) fn was_requested(&self, table: &str, field: &str) -> Option<bool> {
         self.index.asked.get(table).map(|fields| fields.contains(field))
     }
 
@@ -118,7 +118,7 @@ impl TapeReader {
 
     fn open_stream(&self, key: &str, stream: Stream) -> Result<ReplayBlocks<'_>, SysError> {
         let mut blocks = ReplayBlocks { tape: self, key: key.into(), at: stream.open, block: Vec::new(), ended: false };
-        match blocks.refusal()? {
+        match blocks.read_refusal()? {
             Some(error) => Err(error),
             None => Ok(blocks),
         }
@@ -143,13 +143,13 @@ pub(crate) fn header_of(path: &Path) -> Result<Header, TapeError> {
 
 /// Reads the header of a recording in an open file.
 pub(crate) fn header_of_file(file: std::fs::File, path: &Path) -> Result<Header, TapeError> {
-    index::header(&file.into(), &escaped(path.as_os_str().as_encoded_bytes()))
+    index::header(&file.into(), &escape_bytes(path.as_os_str().as_encoded_bytes()))
 }
 
 fn open_file(path: &Path) -> Result<(Fd, Box<str>), TapeError> {
-    let shown = escaped(path.as_os_str().as_encoded_bytes());
+    let shown = escape_bytes(path.as_os_str().as_encoded_bytes());
     // Opening a FIFO without a writer does not wait.
-    let fd = fs::open_now(path).map_err(TapeError::Io)?;
+    let fd = fs::open_without_waiting(path).map_err(TapeError::Io)?;
     let stat =
         fs::stat_fd(&fd).map_err(|errno| TapeError::Io(SysError { call: "fstat", object: shown.clone(), errno }))?;
     if stat.is_file() { Ok((fd, shown)) } else { Err(TapeError::NotAFile { path: shown }) }
@@ -180,12 +180,12 @@ pub(crate) struct ReplayBlocks<'t> {
 }
 
 impl ReplayBlocks<'_> {
-    fn failed(&self, errno: Errno) -> SysError {
+    fn read_error(&self, errno: Errno) -> SysError {
         SysError::on_bytes("replay", self.key.as_bytes(), errno)
     }
 
     // The error with which opening failed in the recording. If the frame is of a different kind, it stays unread.
-    fn refusal(&mut self) -> Result<Option<SysError>, SysError> {
+    fn read_refusal(&mut self) -> Result<Option<SysError>, SysError> {
         let before = self.at;
         match self.step() {
             Ok(frame) if frame.kind == FrameKind::Refused => {
@@ -213,13 +213,13 @@ impl ReplayBlocks<'_> {
     fn load(&mut self, frame: Frame) -> Result<(), SysError> {
         let (length, before) = (frame.length as usize, self.block.len());
         if length > PAYLOAD_MAX || before + length > BLOCK_MAX {
-            return Err(self.failed(Errno::RECORDING_BROKEN));
+            return Err(self.read_error(Errno::RECORDING_BROKEN));
         }
         let mut block = std::mem::take(&mut self.block);
         block.resize(before + length, 0);
         let read = self.read_exactly(frame.payload, block.get_mut(before..).unwrap_or_default());
         self.block = block;
-        read.map_err(|errno| self.failed(errno))
+        read.map_err(|errno| self.read_error(errno))
     }
 
     fn read_exactly(&self, mut at: u64, mut into: &mut [u8]) -> Result<(), Errno> {
@@ -250,7 +250,7 @@ impl Blocks for ReplayBlocks<'_> {
         }
         self.block.clear();
         loop {
-            let frame = self.step().map_err(|errno| self.failed(errno))?;
+            let frame = self.step().map_err(|errno| self.read_error(errno))?;
             match frame.kind {
                 FrameKind::Block => {
                     self.load(frame)?;
@@ -258,8 +258,8 @@ impl Blocks for ReplayBlocks<'_> {
                 }
                 FrameKind::Part => self.load(frame)?,
                 // The preceding parts are not a whole block.
-                _ if !self.block.is_empty() => return Err(self.failed(Errno::RECORDING_BROKEN)),
-                FrameKind::Stopped => return Err(self.failed(Errno::NOT_RECORDED)),
+                _ if !self.block.is_empty() => return Err(self.read_error(Errno::RECORDING_BROKEN)),
+                FrameKind::Stopped => return Err(self.read_error(Errno::NOT_RECORDED)),
                 FrameKind::Error | FrameKind::Refused => {
                     self.ended = true;
                     self.load(frame)?;

@@ -89,7 +89,7 @@ fn sample_bytes() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
 #[test]
 fn everything_comes_back() {
     let (_tmp, path, _) = sample_bytes();
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     assert_eq!((host.mode(), host.integrity()), (Mode::Replaying, Integrity::Whole));
     assert_eq!(replay(&host, "tcp"), (vec![b"one".to_vec(), vec![], b"three".to_vec()], None));
     assert_eq!(replay(&host, "udp"), (vec![b"u".to_vec()], None));
@@ -102,17 +102,17 @@ fn everything_comes_back() {
     assert_eq!(replay(&host, "tcp").0, [b"second"]);
     assert_eq!(replay(&host, "tcp").0, [b"second"]);
     assert_eq!(host.notes(), [("tcp".into(), "kernel filter: sport = 443".into())]);
-    assert_eq!(host.kernel(), crate::Kernel::running());
+    assert_eq!(host.kernel(), crate::Kernel::read_running());
     host.finish().unwrap();
 }
 
 #[test]
 fn what_was_not_recorded_is_an_error() {
     let (_tmp, path, _) = sample_bytes();
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     let (got, error) = replay(&host, "no such key");
     assert_eq!((got.len(), error.unwrap().errno), (0, Errno::NOT_RECORDED));
-    assert!(!host.holds("no such key") && host.holds("tcp"));
+    assert!(!host.contains("no such key") && host.contains("tcp"));
     let (got, error) = replay(&host, "stopped");
     assert_eq!(got, [b"seen"]);
     assert_eq!(error.unwrap().to_string(), "cannot replay stopped: not in the recording");
@@ -121,7 +121,7 @@ fn what_was_not_recorded_is_an_error() {
 #[test]
 fn rounds_end() {
     let (_tmp, path, _) = sample_bytes();
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     let start = host.now();
     assert_eq!([host.begin_round(), host.begin_round(), host.begin_round()], [true, true, false]);
     assert!(host.now() >= start);
@@ -134,7 +134,7 @@ fn a_cut_at_every_byte_is_never_whole() {
     let (_tmp, path, bytes) = sample_bytes();
     for length in 0..bytes.len() {
         std::fs::write(&path, &bytes[..length]).unwrap();
-        match Host::replaying(&path) {
+        match Host::open_replay(&path) {
             Err(TapeError::NotATape { .. }) => assert_eq!(length, 0),
             Err(TapeError::NoHeader { .. }) => assert!(length < 100, "{length}"),
             Err(error) => panic!("cut at {length}: {error}"),
@@ -165,7 +165,7 @@ fn a_changed_byte_is_never_whole() {
             let mut garbled = bytes.clone();
             garbled[at] ^= flip;
             std::fs::write(&path, &garbled).unwrap();
-            let Ok(host) = Host::replaying(&path) else { continue };
+            let Ok(host) = Host::open_replay(&path) else { continue };
             assert_ne!(host.integrity(), Integrity::Whole, "byte {at} ^ {flip}");
             assert!(host.finish().is_err());
             for key in ["tcp", "udp", "breaks", "refused", "stopped"] {
@@ -184,7 +184,7 @@ fn a_huge_length_allocates_nothing() {
     let mut garbled = bytes.clone();
     garbled[next + 5..next + 9].copy_from_slice(&[0xff; 4]);
     std::fs::write(&path, &garbled).unwrap();
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     assert!(matches!(host.integrity(), Integrity::Garbled { frames: 1, .. }), "{:?}", host.integrity());
 }
 
@@ -193,17 +193,17 @@ fn other_files_are_no_recordings() {
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("f");
     std::fs::write(&path, b"NETWREN? no").unwrap();
-    assert!(matches!(Host::replaying(&path), Err(TapeError::NotATape { .. })));
+    assert!(matches!(Host::open_replay(&path), Err(TapeError::NotATape { .. })));
     std::fs::write(&path, b"NETWREN-TAPE\x63\x00 and more").unwrap();
-    assert!(matches!(Host::replaying(&path), Err(TapeError::Version { version: 99, .. })));
-    assert!(matches!(Host::replaying(&tmp.path().join("absent")), Err(TapeError::Io(_))));
+    assert!(matches!(Host::open_replay(&path), Err(TapeError::Version { version: 99, .. })));
+    assert!(matches!(Host::open_replay(&tmp.path().join("absent")), Err(TapeError::Io(_))));
     for odd in [tmp.path(), Path::new("/dev/zero")] {
-        assert!(matches!(Host::replaying(odd), Err(TapeError::NotAFile { .. })));
+        assert!(matches!(Host::open_replay(odd), Err(TapeError::NotAFile { .. })));
     }
     let (_tmp, path, mut bytes) = sample_bytes();
     bytes.push(0);
     std::fs::write(&path, &bytes).unwrap();
-    assert!(matches!(Host::replaying(&path).unwrap().integrity(), Integrity::Garbled { .. }));
+    assert!(matches!(Host::open_replay(&path).unwrap().integrity(), Integrity::Garbled { .. }));
 }
 
 #[test]
@@ -225,7 +225,7 @@ fn a_frame_of_a_later_version_is_skipped() {
     longer.extend_from_slice(&count.to_le_bytes());
     longer.extend_from_slice(&super::frame::sum(&head, &count.to_le_bytes()));
     std::fs::write(&path, &longer).unwrap();
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     assert_eq!(host.integrity(), Integrity::Whole);
     assert_eq!(replay(&host, "tcp").0.len(), 3);
 }
@@ -239,12 +239,12 @@ fn a_missing_frame_is_noticed() {
     let mut shorter = bytes[..first].to_vec();
     shorter.extend_from_slice(&bytes[first + 9 + length + 4..]);
     std::fs::write(&path, &shorter).unwrap();
-    let integrity = Host::replaying(&path).unwrap().integrity();
+    let integrity = Host::open_replay(&path).unwrap().integrity();
     assert!(matches!(integrity, Integrity::Garbled { what: "frames are missing", .. }), "{integrity:?}");
 }
 
 #[test]
-fn a_full_disk_is_told_at_the_end_and_the_run_goes_on() {
+fn a_full_disk_is_reported_at_the_end_and_the_run_continues() {
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("tape");
     let host = Host::live().recording(&path).unwrap();
@@ -273,7 +273,7 @@ fn a_disk_that_fills_up_leaves_a_cut_file() {
     disarm_all();
     assert!(matches!(host.finish(), Err(TapeError::Write(SysError { errno: Errno::NOSPC, .. }))));
     drop(host);
-    assert!(matches!(Host::replaying(&path).unwrap().integrity(), Integrity::CutAt { .. }));
+    assert!(matches!(Host::open_replay(&path).unwrap().integrity(), Integrity::CutAt { .. }));
 }
 
 #[test]
@@ -283,7 +283,7 @@ fn a_recording_without_its_end_is_cut_but_usable() {
     let host = Host::live().recording(&path).unwrap();
     drain(host.stream("k", "", || listed(&[b"b"])));
     drop(host);
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     assert!(matches!(host.integrity(), Integrity::CutAt { .. }));
     assert_eq!(replay(&host, "k").0, [b"b"]);
 }
@@ -298,7 +298,7 @@ fn issue_10_a_block_larger_than_a_frame_comes_back_whole() {
         let block: Vec<u8> = (0..length).map(|i| (i % 251) as u8).collect();
         assert_eq!(drain(host.stream("big", "", || listed(&[b"before", &block, b"after"]))).0.len(), 3);
         host.finish().unwrap();
-        let host = Host::replaying(&path).unwrap();
+        let host = Host::open_replay(&path).unwrap();
         assert_eq!(host.integrity(), Integrity::Whole);
         let (got, error) = replay(&host, "big");
         assert!(error.is_none() && got == [&b"before"[..], &block, b"after"]);
@@ -306,7 +306,7 @@ fn issue_10_a_block_larger_than_a_frame_comes_back_whole() {
     // Truncated inside the second part: the first part alone is not a block.
     let bytes = std::fs::read(&path).unwrap();
     std::fs::write(&path, &bytes[..bytes.len() - super::frame::PAYLOAD_MAX / 2]).unwrap();
-    let (got, error) = replay(&Host::replaying(&path).unwrap(), "big");
+    let (got, error) = replay(&Host::open_replay(&path).unwrap(), "big");
     assert_eq!((got, error.unwrap().errno), (vec![b"before".to_vec()], Errno::RECORDING_BROKEN));
 }
 
@@ -318,7 +318,7 @@ fn issue_10_a_block_too_large_ends_the_recording_and_keeps_what_came_before() {
     let block = vec![0; super::frame::BLOCK_MAX + 1];
     assert_eq!(drain(host.stream("big", "", || listed(&[b"before", &block]))).0.len(), 2);
     assert!(matches!(host.finish(), Err(TapeError::Write(SysError { errno: Errno::MSGSIZE, .. }))));
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     let (got, error) = replay(&host, "big");
     assert_eq!((got, error.unwrap().errno), (vec![b"before".to_vec()], Errno::RECORDING_BROKEN));
 }
@@ -333,7 +333,7 @@ fn issue_10_what_was_read_is_in_the_file_while_the_run_waits() {
     assert_eq!(stream.next().unwrap(), Some(&b"one"[..]));
     let begun = std::time::Instant::now();
     let seen = loop {
-        let seen = Host::replaying(&path).map(|host| replay(&host, "events").0).unwrap_or_default();
+        let seen = Host::open_replay(&path).map(|host| replay(&host, "events").0).unwrap_or_default();
         if !seen.is_empty() || begun.elapsed().as_secs() > 20 {
             break seen;
         }
@@ -346,14 +346,14 @@ fn issue_10_what_was_read_is_in_the_file_while_the_run_waits() {
 fn issue_10_a_recording_has_a_largest_size() {
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("tape");
-    let host = Host::live().recording_everything(&path, 10_000).unwrap();
+    let host = Host::live().record_everything(&path, 10_000).unwrap();
     for _ in 0..20 {
         drain(host.stream("k", "", || listed(&[&[7; 1000]])));
     }
     assert!(host.recording_has_stopped());
     assert!(matches!(host.finish(), Err(TapeError::Full { limit: 10_000, .. })));
     assert!(std::fs::metadata(&path).unwrap().len() <= 10_000);
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     assert!(matches!(host.integrity(), Integrity::CutAt { .. }));
     assert_eq!(replay(&host, "k").0, [[7; 1000]]);
 }
@@ -406,7 +406,7 @@ fn rounds_keep_their_streams() {
     }
     drain(host.stream("late", "", || listed(&[b"l"])));
     host.finish().unwrap();
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     let first = |key: &str| String::from_utf8(replay(&host, key).0.concat()).unwrap();
     assert!(host.begin_round());
     // This round reads the key only once; the next round still begins with its own stream.
@@ -420,15 +420,15 @@ fn a_recording_says_what_was_asked() {
     let tmp = tempfile::tempdir().unwrap();
     let path = tmp.path().join("tape");
     let host = Host::live().recording(&path).unwrap();
-    host.note_asked("sockets", &mut ["state", "rtt_us"].into_iter());
-    host.note_asked("sockets", &mut ["state", "rtt_us"].into_iter());
-    host.note_asked("sockets", &mut ["mark"].into_iter());
-    assert_eq!(host.was_asked("sockets", "state"), None);
+    host.note_requested("sockets", &mut ["state", "rtt_us"].into_iter());
+    host.note_requested("sockets", &mut ["state", "rtt_us"].into_iter());
+    host.note_requested("sockets", &mut ["mark"].into_iter());
+    assert_eq!(host.was_requested("sockets", "state"), None);
     host.finish().unwrap();
-    let host = Host::replaying(&path).unwrap();
-    let asked = |field| host.was_asked("sockets", field);
+    let host = Host::open_replay(&path).unwrap();
+    let asked = |field| host.was_requested("sockets", field);
     assert_eq!([asked("state"), asked("rtt_us"), asked("mark"), asked("cwnd")], [true, true, true, false].map(Some));
-    assert_eq!(host.was_asked("nat", "state"), None);
+    assert_eq!(host.was_requested("nat", "state"), None);
     // A repeated request is written only once.
     let bytes = std::fs::read(&path).unwrap();
     assert_eq!(bytes.windows(6).filter(|window| window == b"rtt_us").count(), 1);
@@ -440,7 +440,7 @@ fn the_version_before_is_read() {
     let (_tmp, path, mut bytes) = sample_bytes();
     bytes[12] = 1;
     std::fs::write(&path, &bytes).unwrap();
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     assert_eq!(host.integrity(), Integrity::Whole);
     assert_eq!(replay(&host, "tcp").0.len(), 3);
 }
@@ -486,7 +486,7 @@ fn issue_10_only_a_file_of_our_own_is_written() {
     held.write_all(b"forged").unwrap();
     assert_eq!(held.metadata().unwrap().len(), 6);
     assert_eq!(std::fs::metadata(at("ours")).unwrap().permissions().mode() & 0o777, 0o600);
-    assert_eq!(Host::replaying(&at("ours")).unwrap().integrity(), Integrity::Whole);
+    assert_eq!(Host::open_replay(&at("ours")).unwrap().integrity(), Integrity::Whole);
 }
 
 #[test]
@@ -515,7 +515,7 @@ fn files_and_values_go_through_the_tape() {
     assert_eq!(into, b"where");
     host.finish().unwrap();
 
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     host.read_link("/proc/link", &mut into).unwrap();
     assert_eq!(into, b"where");
     host.read_names("/proc", &mut into).unwrap();
@@ -538,7 +538,7 @@ fn a_live_stream_passes_untouched() {
     // Other tests run concurrently, so the count is only checked for plausibility.
     assert!(crate::cost::syscalls() >= before);
     assert_eq!((host.integrity(), host.finish()), (Integrity::Whole, Ok(())));
-    assert!(host.notes().is_empty() && host.recorded().is_none());
+    assert!(host.notes().is_empty() && host.recording_header().is_none());
 }
 
 #[test]
@@ -547,7 +547,7 @@ fn short_reads_and_interruptions_while_replaying() {
     arm("read", 0, 1000, Fault::Short(3));
     arm("read", 5, 2, Fault::Fails(Errno::INTR));
     arm("pread64", 0, 1000, Fault::Short(2));
-    let host = Host::replaying(&path);
+    let host = Host::open_replay(&path);
     let got = host.as_ref().map(|host| replay(host, "tcp").0);
     disarm_all();
     assert_eq!(got.unwrap(), [&b"one"[..], b"", b"three"]);
@@ -558,7 +558,7 @@ fn short_reads_and_interruptions_while_replaying() {
 fn a_read_error_is_no_cut() {
     let (_tmp, path, _) = sample_bytes();
     arm("read", 0, 1, Fault::Fails(Errno::IO));
-    let failed = Host::replaying(&path);
+    let failed = Host::open_replay(&path);
     disarm_all();
     assert!(matches!(failed, Err(TapeError::Io(SysError { errno: Errno::IO, .. }))));
 }
@@ -566,7 +566,7 @@ fn a_read_error_is_no_cut() {
 #[test]
 fn a_file_that_shrinks_during_the_replay() {
     let (_tmp, path, bytes) = sample_bytes();
-    let host = Host::replaying(&path).unwrap();
+    let host = Host::open_replay(&path).unwrap();
     std::fs::write(&path, &bytes[..60]).unwrap();
     assert_eq!(replay(&host, "tcp").1.unwrap().errno, Errno::RECORDING_BROKEN);
 }

@@ -10,7 +10,7 @@ use super::frame::{
     BLOCK_MAX, FRAME_HEAD, FRAME_TAIL, FrameHead, FrameKind, MAGIC, PAYLOAD_MAX, TEXT_MAX, VERSION, put_text, sum,
 };
 use crate::clock::{self, WallTime};
-use crate::errno::{Errno, SysError, escaped};
+use crate::errno::{Errno, SysError, escape_bytes};
 use crate::fd::Fd;
 use crate::kernel::Kernel;
 use crate::out::{Out, OutError};
@@ -61,7 +61,7 @@ impl Shared {
 impl TapeWriter {
     /// Creates the file and writes at most `limit` bytes to it. For `holds_everything` see [`super::Header`].
     pub(crate) fn create(path: &Path, limit: u64, holds_everything: bool) -> Result<TapeWriter, TapeError> {
-        let shown = escaped(path.as_os_str().as_encoded_bytes());
+        let shown = escape_bytes(path.as_os_str().as_encoded_bytes());
         let file = outfile::replace(path).map_err(|error| match error.raw_os_error() {
             Some(errno) => TapeError::Io(SysError { call: "openat", object: shown.clone(), errno: Errno(errno) }),
             None => TapeError::NotOurs { path: shown.clone(), what: error.to_string().into() },
@@ -122,11 +122,11 @@ impl TapeWriter {
     }
 
     pub(crate) fn round(&self, at: WallTime) {
-        self.shared.lock().frame(FrameKind::Round, 0, &moment(at));
+        self.shared.lock().frame(FrameKind::Round, 0, &time_bytes(at));
     }
 
     /// Writes ASKED. The same content is not repeated in every round.
-    pub(crate) fn asked(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
+    pub(crate) fn write_requested(&self, table: &str, fields: &mut dyn Iterator<Item = &str>) {
         let mut payload = Vec::new();
         put_text(&mut payload, table);
         // A control frame has room for twice this; the names of the fields are some hundreds of short words.
@@ -209,8 +209,8 @@ impl File {
     fn begin(&mut self, holds_everything: bool) {
         self.put(MAGIC);
         self.put(&VERSION.to_le_bytes());
-        let kernel = Kernel::running();
-        let mut payload = moment(clock::wall());
+        let kernel = Kernel::read_running();
+        let mut payload = time_bytes(clock::wall());
         payload.push(if cfg!(target_endian = "little") { 1 } else { 2 });
         put_text(&mut payload, &kernel.release);
         put_text(&mut payload, &kernel.machine);
@@ -299,7 +299,7 @@ impl File {
     }
 }
 
-fn moment(at: WallTime) -> Vec<u8> {
+fn time_bytes(at: WallTime) -> Vec<u8> {
     let mut payload = at.seconds.to_le_bytes().to_vec();
     payload.extend_from_slice(&at.nanos.to_le_bytes());
     payload

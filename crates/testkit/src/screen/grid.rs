@@ -1,35 +1,35 @@
 //! The cells of a terminal, and the effects of sequences on them.
 
 use super::TermSize;
-use super::sequences::{Piece, Pieces};
+use super::sequences::{OutputPiece, SequenceParser};
 use super::width::width;
 
 /// One cell: a character with its combining marks; empty for the right half of a wide one.
 type Cell = String;
 
 /// A line and a column, starting at 0.
-type Spot = (usize, usize);
+type GridPosition = (usize, usize);
 
 /// The content of a terminal.
 pub struct Grid {
     size: TermSize,
     cells: Vec<Vec<Cell>>,
-    cursor: Spot,
+    cursor: GridPosition,
     /// True if the last column was written, so that the next character begins a new line.
     wraps: bool,
-    saved: Spot,
+    saved: GridPosition,
     /// First and last line of the scrolling region.
     region: (usize, usize),
     /// Cells and cursor of the normal screen, while the alternate one is shown.
-    normal: Option<(Vec<Vec<Cell>>, Spot)>,
+    normal: Option<(Vec<Vec<Cell>>, GridPosition)>,
     is_cursor_shown: bool,
-    pieces: Pieces,
+    pieces: SequenceParser,
     answers: Vec<u8>,
     received: Vec<u8>,
-    unknown: Vec<Piece>,
+    unknown: Vec<OutputPiece>,
 }
 
-fn blank() -> Cell {
+fn new_blank() -> Cell {
     " ".to_owned()
 }
 
@@ -38,14 +38,14 @@ impl Grid {
     pub fn new(size: TermSize) -> Grid {
         Grid {
             size,
-            cells: vec![vec![blank(); size.columns]; size.rows],
+            cells: vec![vec![new_blank(); size.columns]; size.rows],
             cursor: (0, 0),
             wraps: false,
             saved: (0, 0),
             region: (0, size.rows - 1),
             normal: None,
             is_cursor_shown: true,
-            pieces: Pieces::default(),
+            pieces: SequenceParser::default(),
             answers: Vec::new(),
             received: Vec::new(),
             unknown: Vec::new(),
@@ -81,7 +81,7 @@ impl Grid {
     ///
     /// # Panics
     /// Like [`Grid::lines`].
-    pub fn has(&self, text: &str) -> bool {
+    pub fn contains(&self, text: &str) -> bool {
         self.lines().iter().any(|line| line.contains(text))
     }
 
@@ -101,7 +101,7 @@ impl Grid {
     }
 
     /// The program's entire output so far.
-    pub fn received(&self) -> &[u8] {
+    pub fn received_bytes(&self) -> &[u8] {
         &self.received
     }
 
@@ -109,45 +109,45 @@ impl Grid {
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         self.received.extend_from_slice(bytes);
         for piece in self.pieces.take(bytes) {
-            self.act(piece);
+            self.apply(piece);
         }
         std::mem::take(&mut self.answers)
     }
 
     pub(super) fn resize(&mut self, size: TermSize) {
         let fit = |cells: &mut Vec<Vec<Cell>>| {
-            cells.resize(size.rows, vec![blank(); size.columns]);
-            cells.iter_mut().for_each(|line| line.resize(size.columns, blank()));
+            cells.resize(size.rows, vec![new_blank(); size.columns]);
+            cells.iter_mut().for_each(|line| line.resize(size.columns, new_blank()));
         };
         fit(&mut self.cells);
         self.normal.iter_mut().for_each(|(cells, _)| fit(cells));
         (self.size, self.region) = (size, (0, size.rows - 1));
-        self.go(self.cursor);
+        self.move_to(self.cursor);
     }
 
-    fn go(&mut self, (row, column): Spot) {
+    fn move_to(&mut self, (row, column): GridPosition) {
         self.cursor = (row.min(self.size.rows - 1), column.min(self.size.columns - 1));
         self.wraps = false;
     }
 
-    fn act(&mut self, piece: Piece) {
+    fn apply(&mut self, piece: OutputPiece) {
         let (row, column) = self.cursor;
         match piece {
-            Piece::Char(c) => self.put(c),
-            Piece::Control(b'\n' | 0x0b | 0x0c) => self.line_feed(),
-            Piece::Control(b'\r') => self.go((row, 0)),
-            Piece::Control(8) => self.go((row, column.saturating_sub(1))),
-            Piece::Control(b'\t') => self.go((row, (column / 8 + 1) * 8)),
-            Piece::Control(_) => {}
-            Piece::Escape(ref escape) => match escape.as_slice() {
+            OutputPiece::Char(c) => self.put(c),
+            OutputPiece::Control(b'\n' | 0x0b | 0x0c) => self.line_feed(),
+            OutputPiece::Control(b'\r') => self.move_to((row, 0)),
+            OutputPiece::Control(8) => self.move_to((row, column.saturating_sub(1))),
+            OutputPiece::Control(b'\t') => self.move_to((row, (column / 8 + 1) * 8)),
+            OutputPiece::Control(_) => {}
+            OutputPiece::Escape(ref escape) => match escape.as_slice() {
                 b"7" => self.saved = self.cursor,
-                b"8" => self.go(self.saved),
+                b"8" => self.move_to(self.saved),
                 b"M" if row == self.region.0 => self.scroll_down(self.region.0, 1),
-                b"M" => self.go((row.saturating_sub(1), column)),
+                b"M" => self.move_to((row.saturating_sub(1), column)),
                 b"D" => self.line_feed(),
                 b"E" => {
                     self.line_feed();
-                    self.go((self.cursor.0, 0));
+                    self.move_to((self.cursor.0, 0));
                 }
                 b"c" => {
                     let received = std::mem::take(&mut self.received);
@@ -158,16 +158,16 @@ impl Grid {
                 [b'(' | b')' | b'*' | b'+' | b' ' | b'%', ..] => {}
                 _ => self.unknown.push(piece),
             },
-            Piece::Csi { mark: 0, ref numbers, last } => {
+            OutputPiece::Csi { mark: 0, ref numbers, last } => {
                 if !self.csi(last, numbers) {
                     self.unknown.push(piece);
                 }
             }
-            Piece::Csi { mark: b'?', ref numbers, last: last @ (b'h' | b'l') } => {
+            OutputPiece::Csi { mark: b'?', ref numbers, last: last @ (b'h' | b'l') } => {
                 numbers.iter().for_each(|mode| self.mode(*mode, last == b'h'));
             }
             // Keyboard modes, and queries that need no answer.
-            Piece::Csi { .. } => {}
+            OutputPiece::Csi { .. } => {}
         }
     }
 
@@ -175,13 +175,13 @@ impl Grid {
         match mode {
             25 => self.is_cursor_shown = on,
             47 | 1047 | 1049 if on && self.normal.is_none() => {
-                let empty = vec![vec![blank(); self.size.columns]; self.size.rows];
+                let empty = vec![vec![new_blank(); self.size.columns]; self.size.rows];
                 self.normal = Some((std::mem::replace(&mut self.cells, empty), self.cursor));
             }
             47 | 1047 | 1049 if !on => {
                 if let Some((cells, cursor)) = self.normal.take() {
                     self.cells = cells;
-                    self.go(cursor);
+                    self.move_to(cursor);
                 }
             }
             // Mouse, paste, blinking and similar modes change no cells.
@@ -194,34 +194,34 @@ impl Grid {
         let count = number(0).max(1);
         let (row, column) = self.cursor;
         match last {
-            b'A' => self.go((row.saturating_sub(count), column)),
-            b'B' | b'e' => self.go((row + count, column)),
-            b'C' | b'a' => self.go((row, column + count)),
-            b'D' => self.go((row, column.saturating_sub(count))),
-            b'E' => self.go((row + count, 0)),
-            b'F' => self.go((row.saturating_sub(count), 0)),
-            b'G' | b'`' => self.go((row, count - 1)),
-            b'd' => self.go((count - 1, column)),
-            b'H' | b'f' => self.go((count - 1, number(1).max(1) - 1)),
+            b'A' => self.move_to((row.saturating_sub(count), column)),
+            b'B' | b'e' => self.move_to((row + count, column)),
+            b'C' | b'a' => self.move_to((row, column + count)),
+            b'D' => self.move_to((row, column.saturating_sub(count))),
+            b'E' => self.move_to((row + count, 0)),
+            b'F' => self.move_to((row.saturating_sub(count), 0)),
+            b'G' | b'`' => self.move_to((row, count - 1)),
+            b'd' => self.move_to((count - 1, column)),
+            b'H' | b'f' => self.move_to((count - 1, number(1).max(1) - 1)),
             b's' => self.saved = self.cursor,
-            b'u' => self.go(self.saved),
+            b'u' => self.move_to(self.saved),
             b'r' => {
                 let last_row = if number(1) == 0 { self.size.rows } else { number(1).min(self.size.rows) };
                 self.region = (count - 1, last_row - 1);
-                self.go((0, 0));
+                self.move_to((0, 0));
             }
             b'c' => self.answers.extend_from_slice(b"\x1b[?6c"),
             b'n' if number(0) == 6 => {
                 self.answers.extend_from_slice(format!("\x1b[{};{}R", row + 1, column + 1).as_bytes());
             }
             b'm' | b'h' | b'l' | b'n' | b't' | b'q' => {}
-            _ => return self.edit(last, number(0), count),
+            _ => return self.edit_cells(last, number(0), count),
         }
         true
     }
 
     /// Applies sequences that change cells but not the cursor.
-    fn edit(&mut self, last: u8, number: usize, count: usize) -> bool {
+    fn edit_cells(&mut self, last: u8, number: usize, count: usize) -> bool {
         let (row, column) = self.cursor;
         let columns = self.size.columns;
         match last {
@@ -239,11 +239,11 @@ impl Grid {
             b'P' => {
                 let line = &mut self.cells[row];
                 line.drain(column..(column + count).min(columns));
-                line.resize(columns, blank());
+                line.resize(columns, new_blank());
             }
             b'@' => {
                 let line = &mut self.cells[row];
-                (0..count).for_each(|_| line.insert(column, blank()));
+                (0..count).for_each(|_| line.insert(column, new_blank()));
                 line.truncate(columns);
             }
             b'L' => self.scroll_down(row, count),
@@ -256,11 +256,15 @@ impl Grid {
     }
 
     /// Erases from one position up to, but not including, another.
-    fn erase(&mut self, from: Spot, to: Spot) {
+    fn erase(&mut self, from: GridPosition, to: GridPosition) {
         for row in from.0..=to.0 {
             let first = if row == from.0 { from.1 } else { 0 };
             let end = if row == to.0 { to.1 } else { self.size.columns };
-            self.cells[row].get_mut(first..end.min(self.size.columns)).into_iter().flatten().for_each(|c| *c = blank());
+            self.cells[row]
+                .get_mut(first..end.min(self.size.columns))
+                .into_iter()
+                .flatten()
+                .for_each(|c| *c = new_blank());
         }
         self.wraps = false;
     }
@@ -268,14 +272,14 @@ impl Grid {
     fn scroll_up(&mut self, first: usize, count: usize) {
         for _ in 0..count.min(self.size.rows) {
             self.cells.remove(first);
-            self.cells.insert(self.region.1, vec![blank(); self.size.columns]);
+            self.cells.insert(self.region.1, vec![new_blank(); self.size.columns]);
         }
     }
 
     fn scroll_down(&mut self, first: usize, count: usize) {
         for _ in 0..count.min(self.size.rows) {
             self.cells.remove(self.region.1);
-            self.cells.insert(first, vec![blank(); self.size.columns]);
+            self.cells.insert(first, vec![new_blank(); self.size.columns]);
         }
     }
 
@@ -285,7 +289,7 @@ impl Grid {
             self.scroll_up(self.region.0, 1);
             self.wraps = false;
         } else {
-            self.go((row + 1, column));
+            self.move_to((row + 1, column));
         }
     }
 
@@ -298,14 +302,14 @@ impl Grid {
         }
         if self.wraps || self.cursor.1 + wide > self.size.columns {
             self.line_feed();
-            self.go((self.cursor.0, 0));
+            self.move_to((self.cursor.0, 0));
         }
         let (row, column) = self.cursor;
         self.cells[row][column] = c.to_string();
         if wide == 2 {
             self.cells[row][column + 1] = String::new();
         }
-        self.go((row, column + wide));
+        self.move_to((row, column + wide));
         self.wraps = column + wide == self.size.columns;
     }
 }

@@ -2,7 +2,7 @@
 
 /// A piece of output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+pub(super) enum OutputPiece {
     /// A visible character.
     Char(char),
     /// A control character.
@@ -22,26 +22,26 @@ pub(super) enum Piece {
 
 /// Parses bytes incrementally; a piece may be cut at any position.
 #[derive(Default)]
-pub(super) struct Pieces {
+pub(super) struct SequenceParser {
     waiting: Vec<u8>,
 }
 
 /// The first piece in some bytes.
 enum FirstPiece {
-    Piece(Piece, usize),
+    Piece(OutputPiece, usize),
     /// A string for the terminal (such as a title), which is not displayed.
     Ignored(usize),
     /// More bytes are needed.
     Part,
 }
 
-impl Pieces {
+impl SequenceParser {
     /// Returns the pieces completed by these bytes.
-    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<Piece> {
+    pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<OutputPiece> {
         self.waiting.extend_from_slice(bytes);
         let (mut pieces, mut at) = (Vec::new(), 0);
         while at < self.waiting.len() {
-            match first(&self.waiting[at..]) {
+            match split_first(&self.waiting[at..]) {
                 FirstPiece::Piece(piece, length) => {
                     pieces.push(piece);
                     at += length;
@@ -55,7 +55,7 @@ impl Pieces {
     }
 }
 
-fn first(bytes: &[u8]) -> FirstPiece {
+fn split_first(bytes: &[u8]) -> FirstPiece {
     match bytes {
         [0x1b] => FirstPiece::Part,
         [0x1b, b'[', rest @ ..] => csi(rest),
@@ -63,11 +63,11 @@ fn first(bytes: &[u8]) -> FirstPiece {
         [0x1b, rest @ ..] => {
             let between = rest.iter().take_while(|b| (0x20..0x30).contains(*b)).count();
             match rest.get(..=between) {
-                Some(escape) => FirstPiece::Piece(Piece::Escape(escape.to_vec()), between + 2),
+                Some(escape) => FirstPiece::Piece(OutputPiece::Escape(escape.to_vec()), between + 2),
                 None => FirstPiece::Part,
             }
         }
-        [control @ (0..=0x1f | 0x7f), ..] => FirstPiece::Piece(Piece::Control(*control), 1),
+        [control @ (0..=0x1f | 0x7f), ..] => FirstPiece::Piece(OutputPiece::Control(*control), 1),
         _ => character(bytes),
     }
 }
@@ -80,7 +80,7 @@ fn csi(rest: &[u8]) -> FirstPiece {
     };
     let number = |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
     let numbers = digits.split(|b| *b == b';').map(number).collect();
-    FirstPiece::Piece(Piece::Csi { mark, numbers, last: rest[end] }, end + 3)
+    FirstPiece::Piece(OutputPiece::Csi { mark, numbers, last: rest[end] }, end + 3)
 }
 
 /// Parses a string, which ends with BEL or `ESC \`.
@@ -102,7 +102,7 @@ fn character(bytes: &[u8]) -> FirstPiece {
     };
     let Some(encoded) = bytes.get(..length) else { return FirstPiece::Part };
     match std::str::from_utf8(encoded).ok().and_then(|text| text.chars().next()) {
-        Some(c) => FirstPiece::Piece(Piece::Char(c), length),
-        None => FirstPiece::Piece(Piece::Char(char::REPLACEMENT_CHARACTER), 1),
+        Some(c) => FirstPiece::Piece(OutputPiece::Char(c), length),
+        None => FirstPiece::Piece(OutputPiece::Char(char::REPLACEMENT_CHARACTER), 1),
     }
 }

@@ -46,12 +46,12 @@ impl Contestant {
     pub(super) fn start(&self, lab: &Lab, stdout: Stdio) -> Result<Listening> {
         let mut command = Command::new(&self.program);
         command.args(&self.args).stdin(Stdio::null()).stdout(stdout).stderr(Stdio::piped()).env("LC_ALL", "C");
-        let child = lab.inside(|| command.spawn()).with_context(|| self.label.clone())?;
+        let child = lab.run_inside(|| command.spawn()).with_context(|| self.label.clone())?;
         let mut listening = Listening { child, label: self.label.clone() };
         let mut ended = false;
         lab.wait_until("a packet socket is bound", || {
             ended = listening.child.try_wait().is_ok_and(|status| status.is_some());
-            ended || lab.inside(sockets) > 0
+            ended || lab.run_inside(sockets) > 0
         });
         ensure!(!ended, "{} ended: {}", self.label, listening.said());
         Ok(listening)

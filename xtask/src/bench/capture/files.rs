@@ -24,7 +24,7 @@ pub(super) fn text(binary: &Path, rounds: u32, share: u32) -> Result<Vec<Row>> {
     let load = Load { source: Source::Socket, packets: LINES / share, rate: Some(150_000), bytes: 100 };
     let lab = pair();
     let listening = Contestant::ours(binary, "capture -i IFACE -w").with(&file).start(&lab, Stdio::null())?;
-    lab.inside(|| load.send(Instant::now(), &[]))?;
+    lab.run_inside(|| load.send(Instant::now(), &[]))?;
     let (figures, _) = listening.end()?;
     ensure!(figures.taken == u64::from(load.packets), "the file has {} packets", figures.taken);
     let ours = Contestant::ours(binary, "tcpdump -n -r").with(&file);
@@ -79,7 +79,9 @@ pub(super) fn last_packets(binary: &Path, rounds: u32) -> Result<Vec<Row>> {
             let file = folder.0.join("all.pcap");
             let listening = contestant.clone().with(&file).start(&lab, Stdio::null())?;
             std::thread::sleep(Duration::from_millis(200));
-            lab.inside(|| Load { source: Source::Socket, packets, rate: None, bytes: 100 }.send(Instant::now(), &[]))?;
+            lab.run_inside(|| {
+                Load { source: Source::Socket, packets, rate: None, bytes: 100 }.send(Instant::now(), &[])
+            })?;
             std::thread::sleep(pause);
             let _ = listening.end()?;
             list.push(records(&std::fs::read(&file)?) as f64);
@@ -124,7 +126,7 @@ pub(super) fn filter(binary: &Path, rounds: u32) -> Result<Vec<Row>> {
     let (many, fewer) = (hosts(HOSTS.0), hosts(HOSTS.1));
     let lab = pair();
     let command = ["capture", "-i", super::load::IFACE, "--for", "0.1", &many];
-    let taken = lab.inside(|| timed(&ours, &command)).is_ok();
+    let taken = lab.run_inside(|| timed(&ours, &command)).is_ok();
     let (mut alone, mut small) = (Vec::new(), [Vec::new(), Vec::new()]);
     for _ in 0..rounds {
         alone.push(timed(&ours, &["capture", "-d", &many])?);

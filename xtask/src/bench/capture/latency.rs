@@ -88,7 +88,7 @@ fn one(contestant: &Contestant, load: Load) -> Result<Lines> {
         })
     };
     cpus::keep_on_second(listening.child.id())?;
-    lab.inside(|| cpus::stay_on_first().and_then(|()| load.send(begin, &sent)))?;
+    lab.run_inside(|| cpus::stay_on_first().and_then(|()| load.send(begin, &sent)))?;
     let end = begin.elapsed();
     while begin.elapsed() < end.max(Duration::from_nanos(last_ns.load(Ordering::Relaxed))) + SILENCE {
         std::thread::sleep(Duration::from_millis(20));

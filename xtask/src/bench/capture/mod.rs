@@ -25,7 +25,7 @@ const QUICK_SHARE: u32 = 20;
 
 /// Runs the tasks and writes the result files, except with `--only`.
 pub(super) fn run(options: &Options, binary: &Path) -> Result<()> {
-    ensure!(testkit::tool::have("tcpdump"), "bench capture needs tcpdump: ./netwren.sh bench installs it");
+    ensure!(testkit::tool::is_installed("tcpdump"), "bench capture needs tcpdump: ./netwren.sh bench installs it");
     let rounds = options.runs.unwrap_or(if options.quick { 1 } else { ROUNDS });
     let share = if options.quick { QUICK_SHARE } else { 1 };
     let is_asked = |name: &str| options.asks_for(name);

@@ -57,7 +57,7 @@ fn measure(contestant: &Contestant, load: Load) -> Result<Measured> {
 
 /// Sends the load; without a rate limit the sender runs on a different CPU from the contestants.
 fn sent(lab: &Lab, load: Load) -> Result<Sent> {
-    lab.inside(|| {
+    lab.run_inside(|| {
         if load.rate.is_none() {
             cpus::stay_on_first()?;
         }

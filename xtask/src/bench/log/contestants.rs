@@ -160,7 +160,7 @@ pub(crate) fn ours_with(binary: &Path, to: &str, latency: &str, words: &[&str], 
 /// Starts the peer with buffers as large as ours; `None` if it is not installed.
 pub(crate) fn peer(task: &Task, place: &Place<'_>) -> Result<Option<Chain>> {
     let commands = match task.peer {
-        Peer::Tcpdump if !testkit::tool::have("tcpdump") => return Ok(None),
+        Peer::Tcpdump if !testkit::tool::is_installed("tcpdump") => return Ok(None),
         Peer::Tcpdump => {
             let mut command = place.lab.command("tcpdump");
             command.args(["-i", &format!("nflog:{GROUP}"), "-B", "65536", "-Z", "root", "-w"]).arg(place.file());
@@ -190,7 +190,7 @@ pub(super) fn started(commands: Vec<Command>, place: &Place<'_>) -> Result<Chain
             testkit::wait_until("the syslog daemon listens", || syslog_daemons::socket(place).exists());
         }
     }
-    place.lab.wait_until("the group is bound", || place.lab.inside(is_bound));
+    place.lab.wait_until("the group is bound", || place.lab.run_inside(is_bound));
     Ok(chain)
 }
 

@@ -69,7 +69,7 @@ pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
             println!("bench: ulogd2 or python3 is not installed: {} is not measured", task.label);
             continue;
         }
-        let (line, value) = told(task, &ours, &theirs);
+        let (line, value) = server_cost(task, &ours, &theirs);
         lines.push_str(&line);
         values.push(value);
     }
@@ -175,7 +175,7 @@ fn children_ns(pid: u32) -> Result<u64> {
     Ok(all)
 }
 
-fn told(task: &Task<'_>, ours: &[Stored], theirs: &[Stored]) -> (String, Value) {
+fn server_cost(task: &Task<'_>, ours: &[Stored], theirs: &[Stored]) -> (String, Value) {
     let of = |all: &[Stored], ns: fn(&Stored) -> u64| {
         Spread::of(all.iter().map(|stored| ns(stored) as f64 / stored.packets.max(1) as f64).collect())
     };

@@ -160,7 +160,7 @@ fn one(
     let before = cpu_ns(&chain)?;
     let took = match rate {
         None => send_burst(&lab, &chain, count)?,
-        rate => lab.inside(|| packets::send(count, rate))?,
+        rate => lab.run_inside(|| packets::send(count, rate))?,
     };
     settle(&place, &receiver, SILENCE);
     let cpu_ns = cpu_ns(&chain)? - before;
@@ -182,7 +182,7 @@ fn one(
 /// Sends as fast as possible, on a different CPU from the chain; returns the time it took.
 fn send_burst(lab: &Lab, chain: &Chain, count: u32) -> Result<Duration> {
     chain.keep_apart()?;
-    lab.inside(|| cpus::stay_on_first().and_then(|()| packets::send(count, None)))
+    lab.run_inside(|| cpus::stay_on_first().and_then(|()| packets::send(count, None)))
 }
 
 /// Resident memory of a process.

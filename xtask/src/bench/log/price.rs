@@ -50,7 +50,7 @@ fn sent(start: impl Fn(&Place<'_>) -> Result<Option<Chain>>) -> Result<Option<f6
     let receiver = Receiver::start(&lab)?;
     let place = Place { lab: &lab, dir: &dir.0, addr: receiver.addr };
     let Some(chain) = start(&place)? else { return Ok(None) };
-    let ns = lab.inside(|| {
+    let ns = lab.run_inside(|| {
         let before = own_cpu_ns()?;
         packets::send(PACKETS.0, Some(PACKETS.1))?;
         own_cpu_ns().map(|now| now - before)

@@ -26,7 +26,7 @@ pub(super) struct Receiver {
 
 impl Receiver {
     pub(super) fn start(lab: &Lab) -> Result<Receiver> {
-        let listener = lab.inside(|| TcpListener::bind("127.0.0.1:0"))?;
+        let listener = lab.run_inside(|| TcpListener::bind("127.0.0.1:0"))?;
         listener.set_nonblocking(true)?;
         let addr = listener.local_addr()?;
         let (count, stop) = (Arc::<AtomicU64>::default(), Arc::<AtomicBool>::default());

@@ -30,7 +30,7 @@ struct Ended {
 
 /// Runs the measurement; returns the text of the report and the values.
 pub(super) fn run(binary: &Path, runs: u32) -> Result<(String, Vec<Value>)> {
-    if !testkit::tool::have("conntrack") {
+    if !testkit::tool::is_installed("conntrack") {
         println!("bench: conntrack is not installed: the session log is not measured");
         return Ok((String::new(), Vec::new()));
     }
@@ -83,13 +83,13 @@ fn one(binary: &Path) -> Result<Ended> {
     let lines = || std::fs::read(&file).map_or(0, |text| text.iter().filter(|byte| **byte == b'\n').count() as u64);
     // It is listening as soon as a session that ends is logged.
     lab.wait_until("it listens", || {
-        let _ = lab.inside(|| std::net::UdpSocket::bind("10.99.0.1:0")?.send_to(b"x", "10.98.0.1:9"));
+        let _ = lab.run_inside(|| std::net::UdpSocket::bind("10.99.0.1:0")?.send_to(b"x", "10.98.0.1:9"));
         lab.output("conntrack", &["-F"]);
         lines() > 0
     });
     still(lines);
     let (listened, before) = (lines(), on_cpu_ns(child.id())?);
-    let (sessions, _) = lab.inside(|| send(OPENED.0))?;
+    let (sessions, _) = lab.run_inside(|| send(OPENED.0))?;
     let begun = Instant::now();
     for part in 1..=OPENED.1 {
         let mut end = lab.command("conntrack");

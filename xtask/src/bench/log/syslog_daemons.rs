@@ -5,7 +5,7 @@ use super::place::Place;
 use anyhow::{Context, Result};
 use std::path::PathBuf;
 use std::process::Command;
-use testkit::unpacked::Unpacked;
+use testkit::unpacked::UnpackedProgram;
 
 /// The syslog daemon to use.
 #[derive(Clone, Copy)]
@@ -36,7 +36,7 @@ action(type="omfwd" target="HOST" port="PORT" protocol="tcp" tcp_framing="octet-
 "#;
 
 fn rsyslog(place: &Place<'_>) -> Result<Option<Command>> {
-    let Some(rsyslog) = Unpacked::find("rsyslogd") else { return Ok(None) };
+    let Some(rsyslog) = UnpackedProgram::find("rsyslogd") else { return Ok(None) };
     let modules = rsyslog.modules("rsyslog", "imuxsock.so").context("rsyslog has no imuxsock")?;
     let file = config(place, RSYSLOG)?;
     let mut command = environment(&rsyslog, place);
@@ -55,7 +55,7 @@ log {
 "#;
 
 fn syslog_ng(place: &Place<'_>) -> Result<Option<Command>> {
-    let Some(syslog_ng) = Unpacked::find("syslog-ng") else { return Ok(None) };
+    let Some(syslog_ng) = UnpackedProgram::find("syslog-ng") else { return Ok(None) };
     let modules = syslog_ng.modules("syslog-ng", "libsyslogformat.so").context("syslog-ng has no syslogformat")?;
     let version = syslog_ng.config_version().context("syslog-ng does not tell its version")?;
     let file = config(place, &SYSLOG_NG.replace("VERSION", &version))?;
@@ -73,9 +73,9 @@ fn config(place: &Place<'_>, text: &str) -> Result<PathBuf> {
     Ok(file)
 }
 
-fn environment(daemon: &Unpacked, place: &Place<'_>) -> Command {
+fn environment(daemon: &UnpackedProgram, place: &Place<'_>) -> Command {
     let mut command = place.lab.command("env");
-    command.args(daemon.environment()).arg(&daemon.program);
+    command.args(daemon.environment_words()).arg(&daemon.program);
     command
 }
 

@@ -55,22 +55,22 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     }
     let session = match Session::open(Request::of(words)?.target()) {
         Ok(session) => session,
-        Err(error) => return Ok(Outcome::because(error.exit(), error)),
+        Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
     };
     let opened = match UnreadFile::open(path) {
         Ok(opened) => opened,
-        Err(error) => return Ok(Outcome::because(Exit::Failed, error)),
+        Err(error) => return Ok(Outcome::with_message(Exit::Failed, error)),
     };
     let writer = match CopyWriter::create(output) {
         Ok(writer) => writer,
-        Err(error) => return Ok(Outcome::because(Exit::Failed, cannot_write(output, &error))),
+        Err(error) => return Ok(Outcome::with_message(Exit::Failed, cannot_write(output, &error))),
     };
     let needed = NeededRights::default();
     needed.drop_capabilities(None, None)?;
     needed.confine();
     Ok(match opened.read() {
         Ok(mut file) => part.cut(&mut file, writer, &|| session.interrupted()),
-        Err(error) => Outcome::because(Exit::Failed, error),
+        Err(error) => Outcome::with_message(Exit::Failed, error),
     })
 }
 
@@ -106,7 +106,7 @@ impl FilePart {
         let pcap = self.filter.pcap.as_ref();
         let programs = match pcap.map(|pcap| Programs::of_file(pcap, link_type, file.is_swapped())).transpose() {
             Ok(programs) => programs,
-            Err(refusal) => return Outcome::because(Exit::Usage, refusal),
+            Err(refusal) => return Outcome::with_message(Exit::Usage, refusal),
         };
         let (mut info, ticker) = (Vec::new(), Ticker::new("cutting", None));
         let cut = CutRequest {
@@ -128,5 +128,5 @@ impl FilePart {
 }
 
 fn passes(test: &OwnTest, row: CapturedPacket<'_>, info: &mut Vec<u8>) -> bool {
-    test.predicate.matches(&complete(row, test.need, info), &Lookups::none())
+    test.predicate.matches(&complete(row, test.need, info), &Lookups::empty())
 }

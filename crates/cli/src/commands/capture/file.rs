@@ -5,14 +5,14 @@ use super::live::refused;
 use super::program::Programs;
 use crate::commands::follow::{self, StreamNotes};
 use capture::{FileError, FilePackets, PassesInFile, ReadPackets, UnreadFile};
-use engine::{Ended, Plan, Run, RunError};
+use engine::{EndReason, Plan, Run, RunError};
 use lookups::long_work;
 use packet_files::{UnopenedOutput, say_left_out};
 use record::rows::{CapturedPacket, CapturedPackets};
 use record::{Accounting, Lookups, SourceError, SourceFault};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::outcome::Outcome;
-use runtime::rights::Confined;
+use runtime::rights::ConfiningStream;
 use std::path::PathBuf;
 
 /// Wait for the first bytes of a pipe before checking again whether the run must end, in ms.
@@ -23,7 +23,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
     follow::run(&capture.request, plan, |session, then| {
         let stop = || follow::is_over(&capture.request, session);
         let Some((path, others)) = paths.split_first() else {
-            return Ok(Run { stats: Accounting::default(), ended: Ended::Whole });
+            return Ok(Run { stats: Accounting::default(), ended: EndReason::Whole });
         };
         let unreadable = |error: FileError| {
             RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause: Box::new(error) })
@@ -32,7 +32,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let file = UnreadFile::open(path).map_err(unreadable)?;
         while !file.is_ready(IDLE_MS) {
             if stop() {
-                return Ok(Run { stats: Accounting::default(), ended: Ended::Stopped });
+                return Ok(Run { stats: Accounting::default(), ended: EndReason::Stopped });
             }
         }
         let others = others.iter().map(|path| UnreadFile::open(path)).collect();
@@ -58,16 +58,16 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         let run = match output {
             Some(mut writer) => {
                 let progress = long_work::progress(session, "copying packets", None, String::new);
-                let mut run = writer.write_rows(plan, &mut stream, Lookups::none())?;
+                let mut run = writer.write_rows(plan, &mut stream, Lookups::empty())?;
                 drop(progress);
                 let line = writer.finish(&mut run);
-                say(&format!("{} packets read; {line}", run.stats.seen));
+                print_message(&format!("{} packets read; {line}", run.stats.seen));
                 say_left_out(stream.left_out());
-                loses.flatten().iter().for_each(|lost: &&str| say(lost));
+                loses.flatten().iter().for_each(|lost: &&str| print_message(lost));
                 run
             }
             None if capture.request.ship.is_none() => then(&mut stream, StreamNotes::default())?,
-            None => then(&mut Confined::new(&mut stream, &needed), StreamNotes::default())?,
+            None => then(&mut ConfiningStream::new(&mut stream, &needed), StreamNotes::default())?,
         };
         programs.iter().for_each(Programs::say_behind_tags);
         Ok(run)

@@ -9,7 +9,7 @@ use crate::flags::request::Request;
 use crate::flags::shell_line::shell_line;
 use engine::{Predicate, filter};
 use lookups::filter_names::FilterNames;
-use pcapfilter::{ExtraWord, FilterTarget, LinkType, Origin};
+use pcapfilter::{ExtraWord, FilterTarget, LinkType, PacketOrigin};
 use record::Schema;
 use record::Table;
 use record::rows::{CapturedPackets, capture_need};
@@ -42,12 +42,12 @@ const WORDS: [ExtraWord; WORDS_MAX] = {
 
 /// Returns the target for packets of interfaces whose VLAN tags are all in the packet bytes, as on the wire.
 pub(super) fn live_target(link: LinkType, snaplen: u32) -> FilterTarget {
-    FilterTarget { link, origin: Origin::Live { vlan_beside: false }, snaplen, netmask: None }
+    FilterTarget { link, origin: PacketOrigin::Live { vlan_beside: false }, snaplen, netmask: None }
 }
 
 /// Returns the target for Ethernet packets whose outer VLAN tag the kernel keeps outside the packet.
 pub(super) fn tagged_target(snaplen: u32) -> FilterTarget {
-    FilterTarget { origin: Origin::LiveTagged, ..live_target(LinkType::Ethernet, snaplen) }
+    FilterTarget { origin: PacketOrigin::LiveTagged, ..live_target(LinkType::Ethernet, snaplen) }
 }
 
 /// A filter, split by language.
@@ -86,7 +86,7 @@ impl JoinedFilter {
     /// Parses the filter of the request. The error is for the user.
     pub(super) fn of(request: &Request) -> Result<JoinedFilter, String> {
         let text = request.shown.filter.trim();
-        let bound = filter::parse(text).map(|ast| plan::bind(Schema::of::<CapturedPackets>(), request, &ast));
+        let bound = filter::parse(text).map(|ast| plan::bind(Schema::from_table::<CapturedPackets>(), request, &ast));
         if let Ok(Ok(_)) = bound {
             return Ok(JoinedFilter { fields: text.to_owned(), pcap: None });
         }
@@ -171,7 +171,7 @@ impl PcapFilter {
 /// A test on packet contents. `refusal` is the error for a field that is looked up elsewhere.
 pub(super) fn own_test(request: &Request, text: &str, refusal: &str) -> Result<OwnTest, String> {
     let ast = filter::parse(text).map_err(|error| error.to_string())?;
-    let expr = plan::bind(Schema::of::<CapturedPackets>(), request, &ast).map_err(|error| error.to_string())?;
+    let expr = plan::bind(Schema::from_table::<CapturedPackets>(), request, &ast).map_err(|error| error.to_string())?;
     let (mut need, mut elsewhere) = (0, None);
     expr.for_each_test(&mut |test| {
         let Some(field) = CapturedPackets::FIELDS.get(test.field) else { return };
@@ -232,7 +232,7 @@ fn comparisons(text: &str) -> Vec<Comparison> {
     let (mut found, mut at, mut depth, mut is_negated) = (Vec::new(), 0, 0, false);
     while let Some(byte) = text.as_bytes().get(at) {
         let word = word_at(text, at);
-        let is_field = word != "len" && filter::knows(Schema::of::<CapturedPackets>(), word);
+        let is_field = word != "len" && filter::is_known_name(Schema::from_table::<CapturedPackets>(), word);
         if let Some(end) = Some(at + word.len()).filter(|_| is_field).and_then(|at| end_of_comparison(text, at)) {
             found.push(Comparison { begin: at, end, is_plain: depth == 0 && !is_negated });
             (at, is_negated) = (end, false);

@@ -18,7 +18,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Packet sockets of all programs, with the delay of their rings and its cause",
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.without(Scope::LASTS).and(Scope::LATENCY),
-    tables: &[Schema::of::<Sockets>()],
+    tables: &[Schema::from_table::<Sockets>()],
     run: Some(run),
     ..Command::TABLE
 };

@@ -16,14 +16,14 @@ use owners::PacketOwners;
 use packet_files::{Figures, PacketWriter, UnopenedOutput};
 use record::rows::{CapturedPacket, CapturedPackets, Link};
 use record::{Accounting, Annotate, LookupId, SourceError, SourceFault, Stream, annotated};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::outcome::Outcome;
-use runtime::rights::{Confined, NeededRights};
+use runtime::rights::{ConfiningStream, NeededRights};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::time::Duration;
-use sys::{BufferBudget, NetnsOwner, Shortage};
+use sys::{BufferBudget, NetnsOwner, ShortShares};
 
 /// Captures until the time is over or the run is ended.
 pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
@@ -38,10 +38,10 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         session.keep_namespaces();
         let (places, shortage) = places(capture, session);
         if let Err(error) = sys::signal::report_on_usr1() {
-            say(&error.to_string());
+            print_message(&error.to_string());
         }
         let figures = Rc::new(Figures::new(watched(capture), capture.rotation.is_some()));
-        let tell = |text: &str| say(text);
+        let tell = |text: &str| print_message(text);
         let readers = RefCell::default();
         let links = |place: &CapturePlace| read_links(session, place, &readers);
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
@@ -89,7 +89,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let (mut run, writer) = reading.read_all(&mut stream, annotators(entries, owners), then)?;
         let latency = capture.request.stats.then(|| stream.report().latency_in_words()).flatten();
         say_figures(&mut stream, writer, &figures, &mut run);
-        latency.iter().for_each(|words| say(words));
+        latency.iter().for_each(|words| print_message(words));
         programs.iter().for_each(Programs::say_behind_tags);
         run.stats.add(&notes);
         Ok(run)
@@ -108,11 +108,11 @@ fn announce(capture: &Capture) {
     let from = if capture.ifaces.is_empty() { "all interfaces".to_owned() } else { capture.ifaces.join(", ") };
     let output = match output.as_os_str().as_encoded_bytes() {
         b"-" => "standard output".to_owned(),
-        path => sys::escaped(path).to_string(),
+        path => sys::escape_bytes(path).to_string(),
     };
     let limit = capture.request.shown.limit.map_or_else(String::new, |limit| format!(" or {limit} packets"));
     let until = long_work::until(capture.time);
-    say(&format!("capturing packets of {from} into {output}{limit}, {until}"));
+    print_message(&format!("capturing packets of {from} into {output}{limit}, {until}"));
 }
 
 /// Returns the programs of the filter. If all packets go into a file unparsed, no packet is tested here.
@@ -146,9 +146,9 @@ fn say_figures(stream: &mut PacketStream<'_>, writer: Option<PacketWriter>, figu
     match writer {
         Some(writer) => {
             let line = writer.finish(run);
-            say(&format!("{report}; {line}, {filtered} filtered"));
+            print_message(&format!("{report}; {line}, {filtered} filtered"));
         }
-        None => say(&format!("{report}; {shown} shown, {filtered} filtered")),
+        None => print_message(&format!("{report}; {shown} shown, {filtered} filtered")),
     }
 }
 
@@ -206,7 +206,7 @@ impl Reading<'_> {
         stream: &mut dyn Stream<CapturedPackets>,
         then: &mut Then<'_, CapturedPackets>,
     ) -> Result<(Run, Option<PacketWriter>), RunError> {
-        let mut stream = Confined::new(stream, self.needed);
+        let mut stream = ConfiningStream::new(stream, self.needed);
         let run = match &mut self.writer {
             Some(writer) => writer.write_rows(self.plan, &mut stream, self.names.lookups())?,
             None => {
@@ -235,7 +235,7 @@ const RING_BYTES_MIN: u64 = 1 << 20;
 
 /// Returns the namespaces to capture that can be opened and have enough memory. The search reports namespaces that
 /// cannot be opened.
-fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, Shortage) {
+fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, ShortShares) {
     let own = session.netns_id();
     let namespaces = session.namespaces();
     let mut found = namespaces.map(|all| NetnsOwners::default().found(&all, own)).unwrap_or_default();
@@ -245,7 +245,7 @@ fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, Shortage)
     let own_ring_bytes = capture.ring_bytes(rings);
     let mut places = vec![CapturePlace { netns_id: own, netns: None, ring_bytes: own_ring_bytes }];
     if found.is_empty() {
-        return (places, Shortage::default());
+        return (places, ShortShares::default());
     }
     let budget = BufferBudget {
         total: capture.buffer_total,
@@ -263,7 +263,7 @@ fn places(capture: &Capture, session: &Session) -> (Vec<CapturePlace>, Shortage)
             places.push(CapturePlace { netns_id: namespace.netns_id, netns: Some(netns), ring_bytes });
         }
     }
-    (places, budget.shortage(&shares))
+    (places, budget.count_shortage(&shares))
 }
 
 /// Readers of interfaces by namespace.

@@ -37,16 +37,16 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     }
     let session = match Session::open(Request::of(words)?.target()) {
         Ok(session) => session,
-        Err(error) => return Ok(Outcome::because(error.exit(), error)),
+        Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
     };
     let files = match opened(&paths) {
         Ok(files) => files,
-        Err(error) => return Ok(Outcome::because(Exit::Failed, error)),
+        Err(error) => return Ok(Outcome::with_message(Exit::Failed, error)),
     };
     check_link_types(&files, output)?;
     let writer = match CopyWriter::create(output) {
         Ok(writer) => writer,
-        Err(error) => return Ok(Outcome::because(Exit::Failed, cannot_write(output, &error))),
+        Err(error) => return Ok(Outcome::with_message(Exit::Failed, cannot_write(output, &error))),
     };
     let needed = NeededRights::default();
     needed.drop_capabilities(None, None)?;

@@ -172,14 +172,15 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
         return printed::filter(&capture, form);
     }
     Ok(match of_request(&capture.request) {
-        Ok(plan) if capture.output.is_some() && needs_names(&plan) => Outcome::because(
+        Ok(plan) if capture.output.is_some() && needs_names(&plan) => Outcome::with_message(
             Exit::Usage,
             "with --write, the filter can test only the contents of packets, not names that are looked up",
         ),
-        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::OWNERS != 0 => {
-            Outcome::because(Exit::Usage, "processes are looked up on this host now: they are unknown with --read FILE")
-        }
-        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::ENTRY != 0 => Outcome::because(
+        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::OWNERS != 0 => Outcome::with_message(
+            Exit::Usage,
+            "processes are looked up on this host now: they are unknown with --read FILE",
+        ),
+        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::ENTRY != 0 => Outcome::with_message(
             Exit::Usage,
             "connections are looked up on this host now: they are unknown with --read FILE",
         ),
@@ -187,7 +188,7 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
             Some(path) => file::shown(std::slice::from_ref(path), &capture, &plan),
             None => live::captured(&capture, &plan),
         },
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -464,7 +465,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn contradictory_flags_are_refused() {
         for (line, says) in [
             ("--latency 5", "--latency takes auto, 0, or 1ms to 1000ms, not `5`"),
             ("--latency 0.5ms", "--latency takes"),

@@ -22,7 +22,7 @@ impl Capture {
         let caps = if is_somebody_elses && account.is_none() { &[Cap::DacOverride][..] } else { &[] };
         Ok(NeededRights {
             account,
-            caps: CapSet::of(caps),
+            caps: CapSet::from_caps(caps),
             // For a packet file, names are read earlier.
             reads_files: ship.is_some()
                 || self.output.is_none() && LookupId::ALL.into_iter().any(|id| plan.needs_lookup(id)),

@@ -3,10 +3,10 @@
 use super::filter::{PcapFilter, live_target, tagged_target};
 use capture::{complete, is_of_interface};
 use packet::{is_tagged, put_untagged};
-use pcapfilter::{Filter, FilterTarget, LinkType, Metadata, Origin, Packet};
+use pcapfilter::{Filter, FilterTarget, LinkType, Metadata, Packet, PacketOrigin};
 use record::Lookups;
 use record::rows::CapturedPacket;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use std::cell::{Cell, RefCell};
 use sys::packet_ring::{Instruction, PROGRAM_MAX, accept_all};
 
@@ -83,7 +83,8 @@ impl<'f> Programs<'f> {
     fn compile(&self, link_type: u16, is_swapped: bool) -> Result<Filter, String> {
         let link = LinkType::from_number(link_type.into());
         let link = link.ok_or_else(|| format!("no filter is compiled for link type {link_type}"))?;
-        let origin = if self.is_live { Origin::Live { vlan_beside: false } } else { Origin::File { is_swapped } };
+        let origin =
+            if self.is_live { PacketOrigin::Live { vlan_beside: false } } else { PacketOrigin::File { is_swapped } };
         self.filter.compile(&FilterTarget { link, origin, snaplen: self.snaplen, netmask: None })
     }
 
@@ -197,7 +198,7 @@ impl<'f> Programs<'f> {
         let at = at.unwrap_or_else(|| {
             let filter = self.compile(number, is_swapped);
             if let Err(refusal) = &filter {
-                say(&format!("packets of link type {number} are not shown: {refusal}"));
+                print_message(&format!("packets of link type {number} are not shown: {refusal}"));
             }
             compiled.push((number, is_swapped, filter.ok()));
             compiled.len() - 1
@@ -221,7 +222,7 @@ impl<'f> Programs<'f> {
             // Comparisons tested by the plan count as true here.
             own.is_none_or(|own| {
                 let mut info = Vec::new();
-                own.predicate.matches(&complete(*row, own.need, &mut info), &Lookups::none())
+                own.predicate.matches(&complete(*row, own.need, &mut info), &Lookups::empty())
             })
         };
         let passes = pcapfilter::run(program, &packet, &mut answer) > 0;
@@ -242,7 +243,7 @@ impl<'f> Programs<'f> {
             return;
         }
         let packets = if count == 1 { "1 packet matches" } else { &format!("{count} packets match") };
-        say(&format!(
+        print_message(&format!(
             "{packets} the expression only inside VLAN tags (not captured): start it with `vlan and`, once per \
              tag, or compare fields (`src = ADDRESS`, `dport = PORT`), which ignore tags"
         ));

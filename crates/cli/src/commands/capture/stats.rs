@@ -53,7 +53,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         return Err("--resolve needs --by: files have no addresses of their own".to_owned());
     }
     let request = Request::of(words)?;
-    let (shows_cost, wants_code, before) = (request.cost, request.exit_code, cost::so_far());
+    let (shows_cost, wants_code, before) = (request.cost, request.exit_code, cost::measure());
     let asked = MadeRows::<CaptureFiles>::plan(request)?;
     let mut messages = Vec::new();
     // All files are opened before the first byte is parsed, because no others can be opened after that.
@@ -70,7 +70,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     messages.extend(read.iter().filter_map(|file| file.summary.fault.as_ref()).map(ToString::to_string));
     if shows_cost {
         let stats = Accounting { seen: rows.len() as u64, ..Accounting::default() };
-        messages.push(cost_line(&cost::so_far().since(&before), &stats));
+        messages.push(cost_line(&cost::measure().since(&before), &stats));
     }
     let is_whole = read.iter().all(|file| file.summary.fault.is_none());
     outcome.exit = match outcome.exit {
@@ -84,7 +84,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
 }
 
 fn read_file(path: &Path, opened: Result<UnreadFile, FileError>) -> ReadFile {
-    let ticker = Ticker::new(format!("reading {}", sys::escaped(path.as_os_str().as_encoded_bytes())), None);
+    let ticker = Ticker::new(format!("reading {}", sys::escape_bytes(path.as_os_str().as_encoded_bytes())), None);
     ReadFile::read(path, opened, &|| ticker.tick(String::new))
 }
 
@@ -97,6 +97,6 @@ fn talkers(words: &ParsedWords<'_>, files: &[PathBuf]) -> Result<Outcome, String
     }
     Ok(match of_request(&capture.request) {
         Ok(plan) => file::shown(files, &capture, &plan),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }

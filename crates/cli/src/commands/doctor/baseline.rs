@@ -32,7 +32,7 @@ pub(super) fn shown(request: &Request, file: &Path, window: Option<Duration>) ->
     });
     let (plan, listeners) = match prepared {
         Ok(prepared) => prepared,
-        Err(wrong) => return Ok(Outcome::because(Exit::Usage, wrong)),
+        Err(wrong) => return Ok(Outcome::with_message(Exit::Usage, wrong)),
     };
     let baseline = match read_recording(request, file, &listeners) {
         Ok(baseline) => baseline,
@@ -46,14 +46,14 @@ pub(super) fn shown(request: &Request, file: &Path, window: Option<Duration>) ->
 /// Reads the recorded state of the host.
 fn read_recording(request: &Request, file: &Path, listeners: &Plan<Sockets>) -> Result<Baseline, Outcome> {
     let target = SessionTarget { replay: Some(file.to_owned()), ..SessionTarget::default() };
-    let session = Session::open(target).map_err(|error| Outcome::because(error.exit(), error))?;
+    let session = Session::open(target).map_err(|error| Outcome::with_message(error.exit(), error))?;
     let mut stats = Accounting::default();
     session.host().begin_round();
     pillars::find_namespaces(&session, false, &mut stats);
     let once = Request { repeat: Repeat::Once, ..request.clone() };
     let watch = Watch::new(window_of(&once.table(), None, super::WINDOW), Probe::ALL.into());
     let baseline = Baseline::read(&session, &watch, listeners, stats);
-    baseline.map_err(|error| Outcome::because(Exit::Failed, format!("the baseline cannot be used: {error}")))
+    baseline.map_err(|error| Outcome::with_message(Exit::Failed, format!("the baseline cannot be used: {error}")))
 }
 
 /// Compares once per round.

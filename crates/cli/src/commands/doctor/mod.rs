@@ -121,7 +121,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         })
     };
     let outcome = match super::plan::of_request(&request).and_then(|plan| Ok((provide(&plan)?, plan))) {
-        Err(wrong) => return Ok(Outcome::because(Exit::Usage, wrong)),
+        Err(wrong) => return Ok(Outcome::with_message(Exit::Usage, wrong)),
         Ok((provider, plan)) => table::show_through(&request, &plan, &provider, |session, mut sink, rounds| {
             if !wants_text {
                 return rounds(&mut *sink);
@@ -180,7 +180,7 @@ fn known_names(plan: &engine::Plan<Findings>) -> Result<(), PlanError> {
         let is_known = |word: &[u8]| CHECKS.iter().any(|check| name_of(check).as_bytes() == word);
         if let Some(word) = words.iter().find(|word| !is_known(word)) {
             let word = String::from_utf8_lossy(word);
-            let hint = engine::nearest(&word, CHECKS.iter().map(|check| name_of(check)));
+            let hint = engine::find_nearest(&word, CHECKS.iter().map(|check| name_of(check)));
             wrong = Some(PlanError::NoSuchName { field: field.name, name: word.into(), hint });
         }
     };

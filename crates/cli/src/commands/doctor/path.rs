@@ -11,7 +11,7 @@ use lookups::session::Session;
 use profile::{ProfileError, StageProbe, StageSource};
 use record::rows::PathStages;
 use record::{Accounting, Lookups, Source, SourceError};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -74,7 +74,9 @@ impl SourceProvider<PathStages> for StageProvider {
         let end_ns = sys::clock::monotonic_ns().saturating_add(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
         probe.count_until(end_ns).map_err(ProfileError::of_stages)?;
         if !self.is_said.replace(true) {
-            say("while this runs, packets of this network namespace take 0.1 to 0.2 us longer at each measured point");
+            print_message(
+                "while this runs, packets of this network namespace take 0.1 to 0.2 us longer at each measured point",
+            );
         }
         let is_once = repeat == Repeat::Once;
         let _line = is_once.then(|| long_work::progress(session, "following packets", Some(window), String::new));

@@ -78,7 +78,7 @@ where
 {
     match plan::of_request::<T>(request) {
         Ok(plan) => table::run(request, &plan, provider),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     }
 }
 

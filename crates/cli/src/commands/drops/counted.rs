@@ -142,7 +142,7 @@ impl SourceProvider<Drops> for DropProvider {
             let now = sys::clock::monotonic_ns();
             let is_over = now >= end;
             let goes_on = is_over || session.sleep_until(end.min(now.saturating_add(look_ns)));
-            let is_ended = !goes_on || sys::term::reader_is_gone(sys::term::STDOUT);
+            let is_ended = !goes_on || sys::term::is_reader_closed(sys::term::STDOUT);
             if is_ended || is_over {
                 let mut is_any = losses.read(session);
                 if let Some(counter) = counter.as_mut() {

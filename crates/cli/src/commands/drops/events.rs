@@ -13,7 +13,7 @@ use owners::SocketOwners;
 use probes::drop_scope;
 use record::rows::{DropEvents, drop_need};
 use record::{Accounting, Annotate, Stream, annotated};
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use std::path::PathBuf;
 
@@ -74,7 +74,7 @@ impl Destination<'_> {
         };
         let mut file = DropFile::create(path, self.plan)?;
         let mut run = follow_rows(self.session, self.plan, stream, &mut file)?;
-        say(&file.finish(&mut run));
+        print_message(&file.finish(&mut run));
         Ok(run)
     }
 }

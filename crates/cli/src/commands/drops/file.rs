@@ -99,7 +99,7 @@ impl DropFile {
 
 impl RowSink<DropEvents> for DropFile {
     fn row(&mut self, event: &DropEvent<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
-        self.put(event, cells.all());
+        self.put(event, cells.all_cells());
         if self.is_closed { Disposition::Closed } else { Disposition::Emitted }
     }
 

@@ -94,7 +94,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     }
     Ok(match plan::of_request::<Drops>(&request) {
         Ok(plan) => table::run(&request, &plan, &DropProvider::new(words.has("all"), via(words), plan.demand())),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -117,7 +117,7 @@ fn of_events(mut request: Request, words: &ParsedWords<'_>) -> Result<Outcome, S
     let events = EventRequest { all: words.has("all"), file, via: via(words) };
     Ok(match plan::of_request::<DropEvents>(&request) {
         Ok(plan) => events::followed(&request, &plan, &events),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 

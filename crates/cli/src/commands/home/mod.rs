@@ -67,7 +67,7 @@ pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
     let prepared = plan::of_request(request).and_then(|plan| Ok((plan, HomeProvider::new(request)?)));
     Ok(match prepared {
         Ok((plan, provider)) => table::run(request, &plan, &provider),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 

@@ -8,7 +8,7 @@ use crate::flags::defs::Scope;
 use crate::flags::parser;
 use lookups::log_groups::describe_holder;
 use lookups::session::Session;
-use nflog::GroupTaken;
+use nflog::GroupReader;
 use record::rows::LogRecords;
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
@@ -49,14 +49,14 @@ fn looked_over(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let log = asked(words)?;
     let plan = match of_request::<LogRecords>(&log.request) {
         Ok(plan) => plan,
-        Err(wrong) => return Ok(Outcome::because(Exit::Usage, wrong)),
+        Err(wrong) => return Ok(Outcome::with_message(Exit::Usage, wrong)),
     };
     if let Some(ship) = &log.request.ship {
         Shipment::<LogRecords>::check(ship, plan.columns())?;
     }
     let session = match Session::open(log.request.target()) {
         Ok(session) => session,
-        Err(error) => return Ok(Outcome::because(error.exit(), error)),
+        Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
     };
     let exit = print::print_prose(&described(&log));
     let mut messages = log.request.ship.as_ref().map(ShipRequest::find_troubles).unwrap_or_default();
@@ -88,11 +88,11 @@ fn described(log: &Log) -> String {
 /// Useful notes that may no longer apply when it starts.
 fn notes(log: &Log, session: &Session) -> Vec<String> {
     let mut notes = Vec::new();
-    if !caps::effective().is_ok_and(|held| held.has(Cap::NetAdmin)) {
+    if !caps::effective().is_ok_and(|held| held.contains(Cap::NetAdmin)) {
         notes.push("this user may not bind log groups: CAP_NET_ADMIN is required".to_owned());
     }
     for group in &log.groups {
-        if let Some(taken) = GroupTaken::now(session.host(), *group) {
+        if let Some(taken) = GroupReader::find_reader(session.host(), *group) {
             notes.push(describe_holder(session, &taken));
         }
     }

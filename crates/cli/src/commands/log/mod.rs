@@ -22,12 +22,12 @@ use lookups::log_groups;
 use lookups::packet_entries::RecordEntries;
 use lookups::record_annotators::RecordAnnotators;
 use lookups::session::Session;
-use nflog::{AskedParts, FollowLog, LogStream, Preview};
+use nflog::{FollowLog, LogStream, Preview, WantedParts};
 use packet_files::notes::check_fields;
 use record::rows::LogRecords;
 use record::{Accounting, Field, Kind, SourceError, SourceFault};
 use runtime::exit::Exit;
-use runtime::messages::say;
+use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use shipping::RepeatRequest;
 use shipping::ShipRequest;
@@ -105,7 +105,7 @@ struct WantedOfPackets {
     copied: Arc<AtomicU32>,
     /// The parts of records that outputs need. A reload never removes any, because if it is refused, the previous
     /// outputs continue.
-    asked: Arc<AskedParts>,
+    asked: Arc<WantedParts>,
 }
 
 impl WantedOfPackets {
@@ -205,7 +205,7 @@ fn reread(
     let outcome = now.run(line, |words| {
         let log = asked(words)?;
         if let Err(wrong) = of_request::<LogRecords>(&log.request) {
-            return Ok(Outcome::because(Exit::Usage, wrong));
+            return Ok(Outcome::with_message(Exit::Usage, wrong));
         }
         wanted.note(&log);
         request.replace(Some(log.request));
@@ -215,7 +215,9 @@ fn reread(
     let waiting: Vec<&str> = now.changed(&before.borrow()).into_iter().filter(|key| !RELOADED.contains(key)).collect();
     if !waiting.is_empty() {
         let keys = waiting.join("`, `");
-        say(&format!("`{keys}`: a change takes effect at the next start (restarting the service loses no record)"));
+        print_message(&format!(
+            "`{keys}`: a change takes effect at the next start (restarting the service loses no record)"
+        ));
     }
     before.replace(Rc::new(now));
     Ok(request)
@@ -225,7 +227,7 @@ fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>, wanted: Wanted
     let log = Log { wanted, ..asked(line)? };
     Ok(match of_request(&log.request) {
         Ok(plan) => followed(&log, &plan, reread),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -235,7 +237,7 @@ pub(crate) fn run_shipping(line: &ParsedWords<'_>, ship: &ShipRequest) -> Result
     log.request.ship = Some(ship.clone());
     Ok(match of_request(&log.request) {
         Ok(plan) => followed(&log, &plan, None),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -416,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn contradictory_flags_are_refused() {
         for (line, says) in [
             ("", "log needs --group N"),
             ("--group 65536", "--group takes numbers from 0 to 65535"),

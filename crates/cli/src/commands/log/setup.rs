@@ -72,7 +72,7 @@ fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
     // Rules are listed in the session's namespace, which is entered here.
     let _session = match Session::open(target) {
         Ok(session) => session,
-        Err(error) => return Outcome::because(error.exit(), error),
+        Err(error) => return Outcome::with_message(error.exit(), error),
     };
     match task {
         Task::Rule { rule, apply: true, yes: true } => put_in_place(rule),
@@ -80,7 +80,7 @@ fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
             let mut messages = Vec::new();
             match nft::check(&rule.script()) {
                 Err(error) if error.is_unable() => messages.push(format!("the rule is not checked: {error}")),
-                Err(error) => return Outcome::because(Exit::Failed, error),
+                Err(error) => return Outcome::with_message(Exit::Failed, error),
                 Ok(()) => {}
             }
             let exit = print::print(&rule.script());
@@ -105,7 +105,7 @@ fn put_in_place(rule: &NewLogRule) -> Outcome {
             ));
             Outcome { exit: Exit::Ok, messages }
         }
-        Err(error) => Outcome::because(Exit::Failed, error),
+        Err(error) => Outcome::with_message(Exit::Failed, error),
     }
 }
 
@@ -113,16 +113,16 @@ fn undo(yes: bool) -> Outcome {
     let words: Vec<&str> = ["list", "table"].into_iter().chain(LOG_TABLE.split(' ')).collect();
     match nft::list(&words) {
         Err(error) if error.is_absent() => {
-            Outcome::because(Exit::Ok, format!("table {LOG_TABLE} does not exist: nothing to undo"))
+            Outcome::with_message(Exit::Ok, format!("table {LOG_TABLE} does not exist: nothing to undo"))
         }
-        Err(error) => Outcome::because(Exit::Failed, error),
+        Err(error) => Outcome::with_message(Exit::Failed, error),
         Ok(rules) if !yes => Outcome {
             exit: print::print(&rules),
             messages: vec!["nothing was changed, --yes removes these rules".to_owned()],
         },
         Ok(_) => match nft::apply(&format!("delete table {LOG_TABLE}\n")) {
-            Ok(()) => Outcome::because(Exit::Ok, format!("table {LOG_TABLE} was removed")),
-            Err(error) => Outcome::because(Exit::Failed, error),
+            Ok(()) => Outcome::with_message(Exit::Ok, format!("table {LOG_TABLE} was removed")),
+            Err(error) => Outcome::with_message(Exit::Failed, error),
         },
     }
 }
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn contradictory_flags_are_refused() {
         for (words, says) in [
             (&[][..], "no group"),
             (&["--group", "1,2"], "takes one number"),

@@ -2,7 +2,7 @@
 
 use crate::command::{Command, ParsedWords, Positional};
 use crate::flags::defs::Scope;
-use export::{ReportFormat, ask};
+use export::{ReportFormat, request_report};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
@@ -28,11 +28,11 @@ Examples:
 
 fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let path = control(words)?;
-    let format = words.output().and_then(ReportFormat::of).unwrap_or(ReportFormat::Text);
-    Ok(match ask(path, format) {
+    let format = words.output().and_then(ReportFormat::from_word).unwrap_or(ReportFormat::Text);
+    Ok(match request_report(path, format) {
         Ok(report) if format == ReportFormat::Text => print::print_prose(&report).into(),
         Ok(report) => print::print(&report).into(),
-        Err(error) => Outcome::because(Exit::Failed, error),
+        Err(error) => Outcome::with_message(Exit::Failed, error),
     })
 }
 

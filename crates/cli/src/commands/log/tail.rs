@@ -17,7 +17,7 @@ pub(crate) static COMMAND: Command = Command {
     about: "Packets logged by rules, one line each with the rule; repeated packets are counted",
     examples: EXAMPLES,
     scope: Scope::ROWS.and(Scope::NAMES).and(Scope::PLACES).and(Scope::ALL_NETNS).and(Scope::LOG).and(Scope::LASTS),
-    tables: &[Schema::of::<LogRecords>()],
+    tables: &[Schema::from_table::<LogRecords>()],
     check: Some(super::check_words),
     run: Some(run),
     ..Command::TABLE
@@ -34,7 +34,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let log = in_words(asked(words)?, words.is_given("output") || words.has("json") || words.has("csv"));
     Ok(match of_request::<LogRecords>(&log.request) {
         Ok(plan) => followed(&log, &plan, None),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 

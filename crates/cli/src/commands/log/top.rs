@@ -47,7 +47,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::ALL_NETNS)
         .and(Scope::LOG)
         .and(Scope::LOG_TOP),
-    tables: &[Schema::of::<LogRecords>()],
+    tables: &[Schema::from_table::<LogRecords>()],
     check: Some(super::check_words),
     run: Some(run),
     ..Command::TABLE
@@ -67,7 +67,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let lasts = words.seconds("for", WHILE_S)?.unwrap_or(WHILE);
     Ok(match of_request::<LogRecords>(&log.request) {
         Ok(plan) => counted(&log, &plan, lasts),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -76,13 +76,13 @@ fn counted(log: &Log, plan: &Plan<LogRecords>, lasts: Duration) -> Outcome {
     let request = &log.request;
     let session = match Session::open(request.target()) {
         Ok(session) => session,
-        Err(error) => return Outcome::because(error.exit(), error),
+        Err(error) => return Outcome::with_message(error.exit(), error),
     };
     let source = RecordsOfAWhile { log, lasts, session: &session };
     if request.explain {
         return print::print_prose(&engine::explain(plan, &source.prepare(plan.demand()).offer())).into();
     }
-    let before = cost::so_far();
+    let before = cost::measure();
     session.host().begin_round();
     let mut notes = Accounting::default();
     session.find_namespaces(None, &mut notes);

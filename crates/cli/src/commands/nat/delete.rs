@@ -85,7 +85,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
             let deleter = Deleter { changes, deleted: 0, gone: 0, refused: Vec::new(), unnamed: 0 };
             acting::run(session, sink, rounds, yes, deleter)
         }),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -165,7 +165,7 @@ mod tests {
     use record::{Addr, Lookups};
 
     fn key_of<'r>(row: &'r Conntrack<'_>) -> Vec<Value<'r>> {
-        KEY.iter().map(|field| field.cell(row, &Lookups::none())).collect()
+        KEY.iter().map(|field| field.cell(row, &Lookups::empty())).collect()
     }
 
     /// The kernel's id is a hash of 32 bits: entries that share it are deleted individually by tuple and zone.

@@ -6,7 +6,7 @@ use super::super::plan::of_request;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
-use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatEventStream, OtherNetns};
+use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatEventStream, OtherNetnsOptions};
 use engine::{Plan, RunError};
 use host::{Namespaces, NetnsOwners, NetnsSearch};
 use lookups::owners::readings::SessionReadings;
@@ -73,7 +73,7 @@ fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
     let events = asked(line)?;
     Ok(match of_request(&events.request) {
         Ok(plan) => followed(&events, &plan),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -116,13 +116,13 @@ fn followed(events: &Events, plan: &Plan<NatEvents>) -> Outcome {
         let mut stream = NatEventStream::open(session.host(), plan.demand(), follow).map_err(RunError::Source)?;
         let words = StreamNotes {
             caveat: stream.caveat(),
-            cost: stream.shut().map(not_by_bpf).into_iter().collect(),
+            cost: stream.bpf_refusal().map(not_by_bpf).into_iter().collect(),
             reread: None,
         };
         if !has_owners {
             return then(&mut stream, words);
         }
-        let shows = [NatEventKind::New, NatEventKind::Destroy].map(|kind| stream.shows(kind));
+        let shows = [NatEventKind::New, NatEventKind::Destroy].map(|kind| stream.shows_kind(kind));
         then(&mut Annotated::new(&mut stream, EventOwners::new(SessionReadings::new(session), shows)), words)
     })
 }
@@ -134,7 +134,7 @@ fn not_by_bpf(why: &str) -> String {
 fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> bool) -> FollowNat<'h> {
     let everywhere = events.request.all_netns;
     let own = session.netns_id();
-    let others = || OtherNetns {
+    let others = || OtherNetnsOptions {
         find: finder(),
         buffers: BufferLimits { bytes: events.buffer_total, sockets: descriptors_for_netns(1) },
     };
@@ -151,7 +151,7 @@ fn place_of<'h>(events: &Events, session: &'h Session, stop: &'h dyn Fn() -> boo
 
 /// Finds only the session's own namespace, which need not be entered.
 fn alone(own: u64) -> FindNamespaces {
-    Box::new(move || vec![FoundNetns::here(own)])
+    Box::new(move || vec![FoundNetns::current(own)])
 }
 
 /// Returns a function that finds all namespaces. The function does not use the session's host, because it runs on the
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn contradictory_flags_are_refused() {
         for (line, says) in [
             ("--event gone", "--event takes new, update, destroy, live, not `gone`"),
             ("--buffer 12parsecs", "--buffer takes bytes"),

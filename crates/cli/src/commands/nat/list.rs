@@ -45,7 +45,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let request = Request::of(words)?;
     Ok(match tables::nat::prepare(&request.table(), table_of(words)) {
         Ok((plan, reading)) => table::run(&request, &plan, &reading),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -62,7 +62,7 @@ fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let [entries, _] = [CtTable::Conntrack, CtTable::Expect].map(|table| {
         // In a replay their owners are found from the recorded sockets.
         let reading = EntryProvider::of_table(table);
-        reading.with_source(session, Lookups::none(), &mut notes, |source| saved::read(source, &demand, stats))
+        reading.with_source(session, Lookups::empty(), &mut notes, |source| saved::read(source, &demand, stats))
     });
     stats.add(&notes);
     entries

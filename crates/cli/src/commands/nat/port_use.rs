@@ -30,9 +30,10 @@ const HIGHEST: &str = "reply_dport";
 /// Runs the command.
 pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
     // Errors in the user's filter are reported before it is extended.
-    let own = engine::filter::parse(&request.shown.filter).and_then(|own| bind(Schema::of::<Nat>(), &request, &own));
+    let own =
+        engine::filter::parse(&request.shown.filter).and_then(|own| bind(Schema::from_table::<Nat>(), &request, &own));
     if let Err(error) = own {
-        return Outcome::because(Exit::Usage, error);
+        return Outcome::with_message(Exit::Usage, error);
     }
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     add_words(&mut request);
@@ -49,7 +50,7 @@ pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
             }
             Ok(run)
         }),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     }
 }
 

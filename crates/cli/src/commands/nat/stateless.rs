@@ -117,7 +117,7 @@ fn verify_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
 fn done(words: &ParsedWords<'_>, task: Task) -> Outcome {
     let session = match Session::open(SessionTarget { netns: words.text("netns"), ..SessionTarget::default() }) {
         Ok(session) => session,
-        Err(error) => return Outcome::because(error.exit(), error),
+        Err(error) => return Outcome::with_message(error.exit(), error),
     };
     match task {
         Task::Plan { publishes, no_helper, apply, yes, probe, no_undo } => {

@@ -85,7 +85,7 @@ fn columns(request: &Request, per_cpu: bool) -> Option<String> {
 fn save(session: &Session, stats: &mut Accounting) -> u64 {
     let (mut notes, all) = (Accounting::default(), Demand::<NatStats>::every_field(0));
     let reading = StatsProvider::new(StatOptions::default(), Repeat::Once);
-    let rows = reading.with_source(session, Lookups::none(), &mut notes, |source| saved::read(source, &all, stats));
+    let rows = reading.with_source(session, Lookups::empty(), &mut notes, |source| saved::read(source, &all, stats));
     stats.add(&notes);
     rows
 }
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn what_makes_no_sense_is_said() {
+    fn contradictory_flags_are_refused() {
         for (line, says) in
             [("--via bpf", "leave out"), ("--follow", "cannot be used with"), ("--no-owner", "cannot be used with")]
         {

@@ -44,7 +44,7 @@ pub(crate) static COMMAND: Command = Command {
         ("columns", "`nat top` has no --columns: name the fields after `top`"),
         ("follow", "`nat` has no --follow: `netwren nat events` shows events"),
     ],
-    tables: &[Schema::of::<Nat>()],
+    tables: &[Schema::from_table::<Nat>()],
     run: Some(run),
     ..Command::TABLE
 };
@@ -77,7 +77,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
             }
             Ok(run)
         }),
-        Err(wrong) => Outcome::because(Exit::Usage, wrong),
+        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
     })
 }
 
@@ -98,7 +98,8 @@ fn fields(words: &[&str]) -> Result<(String, usize), String> {
     let name = |word: &str| {
         let (name, bits) = word.split_at(word.find('/').unwrap_or(word.len()));
         let alias = ALIASES.iter().find(|(alias, _)| *alias == name).map(|(_, field)| *field);
-        let known = alias.or_else(|| (!engine::words::keys(Schema::of::<Nat>(), name).is_empty()).then_some(name));
+        let known =
+            alias.or_else(|| (!engine::words::keys(Schema::from_table::<Nat>(), name).is_empty()).then_some(name));
         known.map(|known| format!("{known}{bits}"))
     };
     // `state = established` is a filter, not the field.
@@ -120,7 +121,7 @@ fn fields(words: &[&str]) -> Result<(String, usize), String> {
 /// The word or field most similar to an unknown one.
 fn near(unknown: &str) -> Option<&'static str> {
     let words = ALIASES.iter().map(|(alias, _)| *alias);
-    engine::nearest(unknown, words.chain(Nat::FIELDS.iter().map(|field| field.name)))
+    engine::find_nearest(unknown, words.chain(Nat::FIELDS.iter().map(|field| field.name)))
 }
 
 /// True for comma-separated names. No filter begins with these unless an operator follows.
@@ -228,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn issue_10_a_name_that_no_field_has_is_said() {
+    fn issue_10_an_unknown_field_name_is_refused() {
         for (words, unknown) in [(&["state,nonsense"][..], "nonsense"), (&["procces", "nat = dnat"], "procces")] {
             let said = fields(words).unwrap_err();
             assert!(said.starts_with(&format!("entries cannot be counted by `{unknown}`")), "{said}");

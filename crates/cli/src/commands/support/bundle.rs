@@ -53,7 +53,7 @@ const PARTS: &[BundlePart] = &[
 
 /// Writes the bundle and prints its contents. If a table cannot be read, the others are still written.
 pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature], commands: Commands) -> Outcome {
-    let shown = sys::escaped(path.as_os_str().as_encoded_bytes());
+    let shown = sys::escape_bytes(path.as_os_str().as_encoded_bytes());
     match written(path, made, features, commands) {
         Ok(exit) => {
             let said = format!(
@@ -63,10 +63,10 @@ pub(super) fn write(path: &Path, made: &MadeRows<Features>, features: &[Feature]
             let printed = print::print(&runtime::fold::fold(&said, runtime::width::of_texts()));
             match exit {
                 Exit::Ok => printed.into(),
-                exit => Outcome::because(exit, "a table could not be read: the file shows which"),
+                exit => Outcome::with_message(exit, "a table could not be read: the file shows which"),
             }
         }
-        Err(error) => Outcome::because(Exit::Failed, format!("cannot write {shown}: {error}")),
+        Err(error) => Outcome::with_message(Exit::Failed, format!("cannot write {shown}: {error}")),
     }
 }
 
@@ -101,7 +101,7 @@ fn head() -> String {
     let kernel = Host::live().kernel();
     let held = caps::effective().unwrap_or_default();
     let names: Vec<String> =
-        caps::Cap::ALL.into_iter().filter(|cap| held.has(*cap)).map(|cap| format!("\"{}\"", cap.name())).collect();
+        caps::Cap::ALL.into_iter().filter(|cap| held.contains(*cap)).map(|cap| format!("\"{}\"", cap.name())).collect();
     format!(
         "{{\"bundle\":1,\"netwren\":\"{}\",\"bpf\":{},\"kernel\":{},\"machine\":{},\"is_root\":{},\"caps\":[{}],\
          \"holds\":{},\"holds_not\":{}}}\n",

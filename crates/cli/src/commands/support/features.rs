@@ -4,7 +4,7 @@
 use super::state;
 use record::rows::{Feature, FeatureState};
 use sys::caps::{self, Cap};
-use sys::{Host, Missing, Modules, Tried};
+use sys::{Host, Missing, Modules, ProbeResult};
 
 /// Privileges that affect results, and what is missing without them.
 const RIGHTS: &[(Cap, &str, &str)] = &[
@@ -40,8 +40,8 @@ fn not_read() -> Feature {
 /// Owners of sockets.
 fn owners() -> Feature {
     let tried = match sys::fs::stat(std::path::Path::new("/proc/self/fd")) {
-        Ok(_) => Tried::works("descriptors in /proc/PID/fd, one system call each"),
-        Err(error) => Tried::refused(Some(error.errno), error.to_string()),
+        Ok(_) => ProbeResult::new_working("descriptors in /proc/PID/fd, one system call each"),
+        Err(error) => ProbeResult::new_refused(Some(error.errno), error.to_string()),
     };
     state::row("owners", "proc", tried)
 }
@@ -54,7 +54,7 @@ fn closing(host: &Host, modules: &Modules<'_>) -> Feature {
 /// Whether the sockets of every namespace can be read, and whether namespaces that no process or name refers to are
 /// known.
 fn all_namespaces(host: &Host) -> Feature {
-    let enters = caps::effective().is_ok_and(|held| held.has(Cap::SysAdmin));
+    let enters = caps::effective().is_ok_and(|held| held.contains(Cap::SysAdmin));
     let listed = sockets::BackendCache::new().every_namespace(host).is_some();
     let (entered, known) = (
         if enters { "each is entered" } else { "none can be entered (needs CAP_SYS_ADMIN)" },
@@ -65,7 +65,7 @@ fn all_namespaces(host: &Host) -> Feature {
         },
     );
     let words = format!("{entered}; {known}");
-    let tried = if enters { Tried::works(words) } else { Tried::fails(Missing::Right, words) };
+    let tried = if enters { ProbeResult::new_working(words) } else { ProbeResult::new_missing(Missing::Right, words) };
     state::row("sockets of all namespaces", "", tried)
 }
 
@@ -123,10 +123,13 @@ fn profiled(host: &Host) -> [Feature; 2] {
 #[cfg(feature = "bpf")]
 fn bpf_lines(host: &Host) -> Vec<Feature> {
     let line = |probe: bpf::FeatureProbe| {
-        let tried = probe.error.map_or_else(|| Tried::works(probe.ability.serves()), |error| error.tried());
+        let tried =
+            probe.error.map_or_else(|| ProbeResult::new_working(probe.ability.purpose()), |error| error.to_tried());
         let feature = state::row(&format!("bpf: {}", probe.ability.name()), "", tried);
         match feature.state {
-            FeatureState::OptionMissing => Feature { remedy: format!("Linux {}", probe.ability.since()), ..feature },
+            FeatureState::OptionMissing => {
+                Feature { remedy: format!("Linux {}", probe.ability.first_version()), ..feature }
+            }
             _ => feature,
         }
     };
@@ -138,13 +141,13 @@ fn bpf_lines(_host: &Host) -> Vec<Feature> {
     vec![state::row(
         "bpf: programs",
         "",
-        Tried::fails(Missing::Build, "this netwren was built without the feature bpf"),
+        ProbeResult::new_missing(Missing::Build, "this netwren was built without the feature bpf"),
     )]
 }
 
 fn rights() -> impl Iterator<Item = Feature> {
     let held = caps::effective().unwrap_or_default();
-    RIGHTS.iter().map(move |&(cap, with, without)| match held.has(cap) {
+    RIGHTS.iter().map(move |&(cap, with, without)| match held.contains(cap) {
         true => state::known(cap.name(), FeatureState::Works, with, String::new()),
         false => state::known(cap.name(), FeatureState::RightMissing, without, state::by_rights(&[cap])),
     })

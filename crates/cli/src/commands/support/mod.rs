@@ -68,24 +68,25 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if blind.is_empty() {
         return Ok(outcome);
     }
-    Ok(Outcome::because(Exit::Failed, format!("sockets cannot be read: {}", blind.join(", "))))
+    Ok(Outcome::with_message(Exit::Failed, format!("sockets cannot be read: {}", blind.join(", "))))
 }
 
 /// The text for a terminal: names, then yes or no, then sentences with indented continuation lines.
 fn aligned(features: &[Feature], width: usize) -> String {
     /// Width of the names; longer ones shift their line to the right.
     const NAMES: usize = 32;
-    let mut out = format!("kernel {}, uid {}\n", sys::escaped(Kernel::running().release.as_bytes()), caps::euid());
+    let mut out =
+        format!("kernel {}, uid {}\n", sys::escape_bytes(Kernel::read_running().release.as_bytes()), caps::euid());
     for Feature { feature, backend, state, words, remedy } in features {
-        let mut name = sys::escaped(feature.as_bytes()).to_string();
+        let mut name = sys::escape_bytes(feature.as_bytes()).to_string();
         if !backend.is_empty() {
             name.push_str(&format!(" via {backend}"));
         }
         let works = *state == FeatureState::Works;
-        let mut said = sys::escaped(words.as_bytes()).to_string();
+        let mut said = sys::escape_bytes(words.as_bytes()).to_string();
         if !works {
             let remedy = if remedy.is_empty() { String::new() } else { format!(": {remedy}") };
-            said.push_str(&format!(" ({}{})", state.name(), sys::escaped(remedy.as_bytes())));
+            said.push_str(&format!(" ({}{})", state.name(), sys::escape_bytes(remedy.as_bytes())));
         }
         // Double blanks would change the indentation of folded lines.
         let said = said.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -98,7 +99,7 @@ fn aligned(features: &[Feature], width: usize) -> String {
 /// The text for a pipe: the kernel and the user, then a line per feature.
 fn text_of(features: &[Feature]) -> String {
     let mut out = b"kernel\t".to_vec();
-    text::put_text(&mut out, Kernel::running().release.as_bytes());
+    text::put_text(&mut out, Kernel::read_running().release.as_bytes());
     out.extend_from_slice(format!("\tuid {}\n", caps::euid()).as_bytes());
     for Feature { feature, backend, state, words, remedy } in features {
         text::put_text(&mut out, feature.as_bytes());

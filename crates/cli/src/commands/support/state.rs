@@ -2,11 +2,11 @@
 
 use record::rows::{Feature, FeatureState};
 use sys::caps::Cap;
-use sys::{Missing, Tried};
+use sys::{Missing, ProbeResult};
 
 /// The row of a probed feature; `backend` is empty if it has only one.
-pub(super) fn row(feature: &str, backend: &'static str, tried: Tried) -> Feature {
-    let Tried { missing, words } = tried;
+pub(super) fn row(feature: &str, backend: &'static str, tried: ProbeResult) -> Feature {
+    let ProbeResult { missing, words } = tried;
     let state = match missing {
         None => FeatureState::Works,
         Some(Missing::Right) => FeatureState::RightMissing,
@@ -101,10 +101,10 @@ mod tests {
             // The words of an answer never decide the state.
             (Missing::Other, "built without CAP_BPF: not loaded, no such file", "fails", ""),
         ] {
-            let found = row("x", "", Tried::fails(missing, words));
+            let found = row("x", "", ProbeResult::new_missing(missing, words));
             assert_eq!((found.state.name(), &*found.remedy), (state, remedy), "{words}");
         }
-        let found = row("x", "proc", Tried::works("CAP_BPF is not needed"));
+        let found = row("x", "proc", ProbeResult::new_working("CAP_BPF is not needed"));
         assert_eq!((found.state, found.backend, &*found.remedy), (FeatureState::Works, "proc", ""));
     }
 }

@@ -34,7 +34,7 @@ impl<V: for<'b> RowVisitor<Nat, EntryBytes<'b>, DecodeError>> Visitor for V {}
 /// Parameters of a walk.
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
-pub(crate) struct Ask<'k> {
+pub(crate) struct WalkParameters<'k> {
     /// Network namespace of the entries; `None` is the calling thread's.
     pub(crate) netns: Option<&'k NetNs>,
     /// True for the entries of every namespace.
@@ -52,7 +52,7 @@ pub(crate) struct Ask<'k> {
 
 /// Result of a walk.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Walked {
+pub(crate) struct WalkResult {
     /// Chain lengths, if the whole table was walked and its size did not change during the walk.
     pub(crate) chains: Option<Chains>,
 }
@@ -83,63 +83,73 @@ impl BackendCache {
     /// A cache that behaves as on a kernel that refuses the walk, for tests of the fallback.
     #[doc(hidden)]
     pub fn without_walk() -> BackendCache {
-        BackendCache { walk: ProgramCache::refusing("the walk is not wanted"), ..BackendCache::default() }
+        BackendCache { walk: ProgramCache::new_refused("the walk is not wanted"), ..BackendCache::default() }
     }
 
     /// The error, if loading the program was tried and failed.
-    pub fn refused(&self) -> Option<Box<str>> {
-        self.walk.refused()
+    pub fn refusal(&self) -> Option<Box<str>> {
+        self.walk.refusal()
     }
 
-    pub(crate) fn first(&self) -> &Cell<Option<Via>> {
+    pub(crate) fn first_backend(&self) -> &Cell<Option<Via>> {
         &self.first
     }
 
     /// Why the walk cannot be used, in words; `None` if it may be tried. A replay needs no privileges.
     pub fn why_not(&self) -> Option<Box<str>> {
         let lacks_rights = || if cfg!(feature = "bpf") { lacks_bpf_rights() } else { Some(WITHOUT_BPF) };
-        self.refused().or_else(|| lacks_rights().map(Into::into))
+        self.refusal().or_else(|| lacks_rights().map(Into::into))
     }
 
     /// Passes every row of the table to `visitor`.
-    pub(crate) fn walk(&self, host: &Host, ask: &Ask<'_>, visitor: &mut impl Visitor) -> Result<Walked, WalkError> {
+    pub(crate) fn walk(
+        &self,
+        host: &Host,
+        ask: &WalkParameters<'_>,
+        visitor: &mut impl Visitor,
+    ) -> Result<WalkResult, WalkError> {
         if !host.is_replay() {
             return self.walk_kernel(host, ask, visitor);
         }
         let key = key(ask.netns_id, ask.all);
         let blocks = host.stream(&key, ask.note, || Err(not_recorded()))?;
         rows(host, blocks, ask, visitor)?;
-        Ok(Walked { chains: chains::kept(host, &key, None) })
+        Ok(WalkResult { chains: chains::record_or_replay(host, &key, None) })
     }
 
     /// True if a loaded program covers the request.
     #[cfg(feature = "bpf")]
-    pub(crate) fn is_loaded(&self, ask: &Ask<'_>) -> bool {
-        let wanted = ask.filter.wanted(ask.all, ask.expired);
-        self.walk.has(|walk| walk.covers(ask.parts, &wanted))
+    pub(crate) fn is_loaded(&self, ask: &WalkParameters<'_>) -> bool {
+        let wanted = ask.filter.wanted_entries(ask.all, ask.expired);
+        self.walk.has_program(|walk| walk.covers(ask.parts, &wanted))
     }
 
     #[cfg(feature = "bpf")]
-    fn walk_kernel(&self, host: &Host, ask: &Ask<'_>, visitor: &mut impl Visitor) -> Result<Walked, WalkError> {
-        let wanted = || ask.filter.wanted(ask.all, ask.expired);
+    fn walk_kernel(
+        &self,
+        host: &Host,
+        ask: &WalkParameters<'_>,
+        visitor: &mut impl Visitor,
+    ) -> Result<WalkResult, WalkError> {
+        let wanted = || ask.filter.wanted_entries(ask.all, ask.expired);
         let load = || TableWalk::load(host, ask.parts, &wanted());
         let walk = self.walk.get(|walk| walk.covers(ask.parts, &wanted()), load)?;
         // Only the start happens inside the namespace: after it the program knows whose entries are wanted.
-        let walking = netns::within(ask.netns, || walk.read(host, wanted()))?.map_err(WalkError::unavailable)?;
+        let walking = netns::run_within(ask.netns, || walk.read(host, wanted()))?.map_err(WalkError::unavailable)?;
         let key = key(ask.netns_id, ask.all);
         let blocks = host.stream(&key, ask.note, || Ok(Box::new(walking) as Box<dyn Blocks>))?;
         rows(host, blocks, ask, visitor)?;
-        let walked = walk.whole().map(|counts| Chains { longest: counts.longest, nodes: counts.nodes });
-        Ok(Walked { chains: chains::kept(host, &key, walked) })
+        let walked = walk.complete_counts().map(|counts| Chains { longest: counts.longest, nodes: counts.nodes });
+        Ok(WalkResult { chains: chains::record_or_replay(host, &key, walked) })
     }
 
     #[cfg(not(feature = "bpf"))]
-    pub(crate) fn is_loaded(&self, _: &Ask<'_>) -> bool {
+    pub(crate) fn is_loaded(&self, _: &WalkParameters<'_>) -> bool {
         false
     }
 
     #[cfg(not(feature = "bpf"))]
-    fn walk_kernel(&self, _: &Host, _: &Ask<'_>, _: &mut impl Visitor) -> Result<Walked, WalkError> {
+    fn walk_kernel(&self, _: &Host, _: &WalkParameters<'_>, _: &mut impl Visitor) -> Result<WalkResult, WalkError> {
         Err(WalkError::unavailable(WITHOUT_BPF))
     }
 }
@@ -151,7 +161,7 @@ const DCCP_TIMEOUT: &str = "/proc/sys/net/netfilter/nf_conntrack_dccp_timeout_op
 fn rows<'a>(
     host: &Host,
     mut blocks: Box<dyn Blocks + 'a>,
-    ask: &Ask<'_>,
+    ask: &WalkParameters<'_>,
     visitor: &mut impl Visitor,
 ) -> Result<(), WalkError> {
     let tracks_dccp = ask.parts & part::STATE != 0 && host.read_file(DCCP_TIMEOUT, &mut Vec::new()).is_ok();

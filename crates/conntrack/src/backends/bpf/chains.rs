@@ -28,7 +28,7 @@ impl Chains {
 }
 
 /// Live, records `walked` next to the stream `key` and returns it; in a replay, returns the recorded lengths.
-pub(crate) fn kept(host: &Host, key: &str, walked: Option<Chains>) -> Option<Chains> {
+pub(crate) fn record_or_replay(host: &Host, key: &str, walked: Option<Chains>) -> Option<Chains> {
     let mut bytes = Vec::new();
     let read = host.bytes(&format!("{key}/chains"), "", &mut bytes, |into| {
         if let Some(chains) = walked {
@@ -61,7 +61,7 @@ mod tests {
             let mut bytes = Vec::new();
             chains.put(&mut bytes);
             prop_assert_eq!(Chains::of_bytes(&bytes), Some(chains));
-            prop_assert_eq!(kept(&Host::live(), "bpf/conntrack/1", Some(chains)), Some(chains));
+            prop_assert_eq!(record_or_replay(&Host::live(), "bpf/conntrack/1", Some(chains)), Some(chains));
             bytes.pop();
             prop_assert_eq!(Chains::of_bytes(&bytes), None);
         }

@@ -17,7 +17,7 @@ use record::{Addr, RowBytes, RowVisitor, Rules, Value};
 
 use crate::backends::seen::HandedOut;
 use crate::uapi::{AF_INET, AF_INET6};
-use record::hash::mix;
+use record::hash::mix_into;
 
 /// Bits of the header: the parts after the base of each row, and optional members of the base.
 pub(crate) mod part {
@@ -109,16 +109,16 @@ struct Layout {
 }
 
 impl Layout {
-    fn of(block: &[u8], tracks_dccp: bool) -> Result<Layout, DecodeError> {
+    fn from_block(block: &[u8], tracks_dccp: bool) -> Result<Layout, DecodeError> {
         let header = BlockHeader::parse(block, MAGIC, part::ALL)?;
         let mut offsets = PartOffsets::new(&header, BASE);
         Ok(Layout {
-            reply: offsets.place(part::REPLY, REPLY),
-            counters: offsets.place(part::COUNTERS, COUNTERS),
-            times: offsets.place(part::TIMES, TIMES),
-            labels: offsets.place(part::LABELS, LABELS),
-            helper: offsets.place(part::HELPER, HELPER),
-            has_netns: header.has(part::NETNS),
+            reply: offsets.take_offset(part::REPLY, REPLY),
+            counters: offsets.take_offset(part::COUNTERS, COUNTERS),
+            times: offsets.take_offset(part::TIMES, TIMES),
+            labels: offsets.take_offset(part::LABELS, LABELS),
+            helper: offsets.take_offset(part::HELPER, HELPER),
+            has_netns: header.has_part(part::NETNS),
             tracks_dccp,
             addresses: offsets.end(),
             hz: header.hz,
@@ -149,7 +149,7 @@ impl<'b> EntryBytes<'b> {
 
     /// Records that the entry was handed out.
     #[inline(always)]
-    pub(crate) fn note(&self, handed_out: &mut HandedOut) {
+    pub(crate) fn add_to(&self, handed_out: &mut HandedOut) {
         if !handed_out.is_noting() {
             return;
         }
@@ -158,7 +158,7 @@ impl<'b> EntryBytes<'b> {
         let addresses = self.bytes.get(self.addresses..).unwrap_or_default();
         let both = addresses.get(..if byte(FAMILY) == AF_INET6 { 32 } else { 8 }).unwrap_or_default();
         let zone = u16_at(self.bytes, ZONE).unwrap_or(0);
-        handed_out.note([part(PORTS), part(PORTS + 2)], zone, byte(PROTO), self.netns_id, both);
+        handed_out.add([part(PORTS), part(PORTS + 2)], zone, byte(PROTO), self.netns_id, both);
     }
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn decode_block(
 ) -> ControlFlow<()> {
     let mut rows = 0;
     let flow = decode_rows(block, netns_id, tracks_dccp, visitor, &mut rows);
-    visitor.arrived(rows);
+    visitor.add_arrived(rows);
     flow
 }
 
@@ -185,7 +185,7 @@ fn decode_rows(
     visitor: &mut impl for<'b> RowVisitor<Nat, EntryBytes<'b>, DecodeError>,
     rows: &mut u64,
 ) -> ControlFlow<()> {
-    let layout = match Layout::of(block, tracks_dccp) {
+    let layout = match Layout::from_block(block, tracks_dccp) {
         Ok(layout) => layout,
         Err(error) => {
             *rows += 1;
@@ -224,7 +224,7 @@ fn key<'b>(bytes: &'b [u8], head: &Layout) -> Option<(u64, &'b [u8])> {
     let mut key = u64::from(u32_at(bytes, PORTS)?);
     let words = if *bytes.get(FAMILY)? == AF_INET6 { 4 } else { 1 };
     for word in 0..words {
-        key = mix(key, u64_at(bytes, head.addresses + 8 * word)?);
+        key = mix_into(key, u64_at(bytes, head.addresses + 8 * word)?);
     }
     Some((key, bytes.get(STEADY..)?))
 }
@@ -232,7 +232,7 @@ fn key<'b>(bytes: &'b [u8], head: &Layout) -> Option<(u64, &'b [u8])> {
 /// The source ports of both directions of a row that the walk offers as bytes: a socket at either end of the connection
 /// has one of them. For protocols without ports these are other numbers.
 #[inline]
-pub fn own_ports(row: &RowBytes<'_>) -> Option<[u16; 2]> {
+pub fn source_ports(row: &RowBytes<'_>) -> Option<[u16; 2]> {
     let reply = if row.rules.layout >> 32 & u64::from(part::REPLY) != 0 { BASE } else { PORTS };
     Some([be16_at(row.bytes, PORTS - STEADY)?, be16_at(row.bytes, reply - STEADY)?])
 }
@@ -242,7 +242,7 @@ pub fn own_ports(row: &RowBytes<'_>) -> Option<[u16; 2]> {
 fn time_left(bytes: &[u8], head: &Layout) -> Option<u32> {
     let left = u32_at(bytes, LEFT).unwrap_or(0) as i32;
     // The kernel keeps neither timeout nor state for an entry in a flow table, and netlink reports neither.
-    let offloaded = CtStatus(u32_at(bytes, STATUS).unwrap_or(0)).has(CtStatus::OFFLOAD);
+    let offloaded = CtStatus(u32_at(bytes, STATUS).unwrap_or(0)).contains(CtStatus::OFFLOAD);
     if offloaded { None } else { Some(left.max(0) as u32 / head.hz) }
 }
 
@@ -380,7 +380,7 @@ mod tests {
         }
     }
 
-    fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
+    fn decode_row(block: &[u8]) -> Vec<Result<String, DecodeError>> {
         let mut found = Vec::new();
         let _ = decode_block(block, 9, true, &mut |row: Result<(&Conntrack<'_>, EntryBytes<'_>), DecodeError>| {
             found.push(row.map(|(row, _)| {
@@ -418,14 +418,14 @@ mod tests {
         let block = [&header(part::ALL)[..], &row([2, 6, 3], 1000, (0, 3), 15, &every_part())].concat();
         let want = "10.0.0.1:12345>10.0.0.2:80 10.0.0.2:80>10.0.0.1:12345 Some(4) Some(false) Some(Tcp(3)) 4026 \
                     (None, None, None) (Some(1), Some(4)) (Some(5), None) (Some(33), Some(\"ftp\"))";
-        assert_eq!(told(&block), [Ok(want.to_owned())]);
+        assert_eq!(decode_row(&block), [Ok(want.to_owned())]);
     }
 
     #[test]
     fn what_an_entry_does_not_have() {
         let without = row([2, 17, 0xff], -250, (0, 3), 0, &every_part());
         let with = row([2, 6, 3], 1000, (5, 3), 15, &every_part());
-        let found = told(&[&header(part::ALL)[..], &with, &without, &with].concat());
+        let found = decode_row(&[&header(part::ALL)[..], &with, &without, &with].concat());
         assert!(found[0].as_ref().unwrap().contains("(Some(5), None, None) (Some(1), Some(4))"), "{found:?}");
         let ends = "Some(0) Some(true) None 4026 (None, None, None) (None, None) (None, None) (None, None)";
         assert!(found[1].as_ref().unwrap().ends_with(ends), "{found:?}");
@@ -445,7 +445,7 @@ mod tests {
         }
 
         fn reuse(&mut self, bytes: RowBytes<'_>, _: EntryBytes<'_>) -> Option<ControlFlow<()>> {
-            self.0.push((bytes.key, own_ports(&bytes), format!("{:?} {:?}", bytes.bytes, bytes.beside)));
+            self.0.push((bytes.key, source_ports(&bytes), format!("{:?} {:?}", bytes.bytes, bytes.beside)));
             Some(ControlFlow::Continue(()))
         }
     }
@@ -476,7 +476,7 @@ mod tests {
             [(1, "(None, Some(4), None)"), (2, "(None, None, Some(4))"), (3, "(Some(4), None, None)")]
         {
             let block = [&header(0)[..], &row([2, 6, 1], 250, (4, direction), 0, &[1; 8])].concat();
-            let found = told(&block);
+            let found = decode_row(&block);
             assert!(found[0].as_ref().unwrap().contains(want), "{found:?}");
             assert!(found[0].as_ref().unwrap().contains(" 9 "), "the namespace that was asked for");
         }
@@ -486,30 +486,30 @@ mod tests {
     fn offloaded_ones_have_no_time() {
         let mut one = row([2, 6, 3], 1000, (0, 3), 0, &[1; 8]);
         one[STATUS..STATUS + 4].copy_from_slice(&(CtStatus::OFFLOAD | 8).to_ne_bytes());
-        assert!(told(&[&header(0)[..], &one].concat())[0].as_ref().unwrap().contains(" None Some(false) None "));
+        assert!(decode_row(&[&header(0)[..], &one].concat())[0].as_ref().unwrap().contains(" None Some(false) None "));
     }
 
     #[test]
     fn lengths_are_not_believed() {
         let good = row([10, 6, 1], 1, (0, 3), 0, &[1; 32]);
         let block = |rows: &[&[u8]]| [&[&header(0)[..]], rows].concat().concat();
-        assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
+        assert!(decode_row(&block(&[&good, &good])).iter().all(Result::is_ok));
         // The row is too short for its family: only this row is lost.
         let cut = row([10, 6, 1], 1, (0, 3), 0, &[1; 8]);
-        let found = told(&block(&[&cut, &good]));
+        let found = decode_row(&block(&[&cut, &good]));
         assert!(found[0].is_err() && found[1].is_ok() && found.len() == 2);
         // A length of 0, or beyond the end of the block, ends the block.
         for words in [0, 1, 255] {
             let mut odd = good.clone();
             odd[0] = words;
-            let found = told(&block(&[&good, &odd, &good]));
+            let found = decode_row(&block(&[&good, &odd, &good]));
             assert!(found.len() == 2 && found[1].is_err(), "{found:?}");
         }
         let mut odd = good;
         odd[FAMILY] = 3;
-        assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
+        assert_eq!(decode_row(&block(&[&odd])), [Err(DecodeError::Family(3))]);
         for garbage in [&b""[..], b"ctk1", &header(1024)] {
-            assert!(matches!(told(garbage)[..], [Err(_)]));
+            assert!(matches!(decode_row(garbage)[..], [Err(_)]));
         }
     }
 
@@ -518,7 +518,7 @@ mod tests {
 
         #[test]
         fn any_bytes_are_survived(parts in 0u32..256, bytes in prop::collection::vec(any::<u8>(), 0..600)) {
-            let _ = told(&[&header(parts)[..], &bytes].concat());
+            let _ = decode_row(&[&header(parts)[..], &bytes].concat());
         }
     }
 }

@@ -3,10 +3,10 @@
 //! The engine filters the rows again, so the translation need not be exact: it only must never exclude a row that
 //! passes the filter.
 use record::rows::{CtState, Nat};
-use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, Push, Table, Test};
+use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, PushOutcome, Table, Test};
 
 use crate::kernel_filter::{KernelFilter, TupleFilter};
-use crate::pushdown::{Split, number, put, split};
+use crate::pushdown::{SplitFilter, number, put, split};
 
 /// Conditions on entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -21,13 +21,13 @@ pub(crate) struct WalkFilter {
     pub(crate) zone: Option<u16>,
     /// States, one bit each: TCP states from bit 0, SCTP states from bit 16, DCCP states from bit 32.
     pub(crate) states: Option<u64>,
-    pub(crate) orig: Ends,
-    pub(crate) reply: Ends,
+    pub(crate) orig: TupleConditions,
+    pub(crate) reply: TupleConditions,
 }
 
 /// Conditions on a tuple.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Ends {
+pub(crate) struct TupleConditions {
     pub(crate) proto: Option<u8>,
     pub(crate) src: Option<Prefix>,
     pub(crate) dst: Option<Prefix>,
@@ -35,21 +35,21 @@ pub(crate) struct Ends {
     pub(crate) dport: Option<u16>,
 }
 
-impl Ends {
-    fn of(filter: &TupleFilter) -> Ends {
+impl TupleConditions {
+    fn from_tuple_filter(filter: &TupleFilter) -> TupleConditions {
         let TupleFilter { src, dst, proto, sport, dport } = *filter;
-        Ends { proto, src: src.map(Prefix::host), dst: dst.map(Prefix::host), sport, dport }
+        TupleConditions { proto, src: src.map(Prefix::host), dst: dst.map(Prefix::host), sport, dport }
     }
 }
 
 impl WalkFilter {
     /// Returns the filter, and for each conjunct whether it was pushed down.
-    pub(crate) fn of(conjuncts: &[Expr]) -> (WalkFilter, Vec<Push>) {
-        let Split { filter, mut pushed } = split(conjuncts, || true);
+    pub(crate) fn from_conjuncts(conjuncts: &[Expr]) -> (WalkFilter, Vec<PushOutcome>) {
+        let SplitFilter { filter, mut pushed } = split(conjuncts, || true);
         let mut walk = WalkFilter::by_kernel(&filter);
-        for (part, push) in conjuncts.iter().zip(&mut pushed).filter(|(_, push)| **push == Push::No) {
+        for (part, push) in conjuncts.iter().zip(&mut pushed).filter(|(_, push)| **push == PushOutcome::No) {
             if walk.take(part) {
-                *push = Push::Narrowed;
+                *push = PushOutcome::Narrowed;
             }
         }
         (walk, pushed)
@@ -63,8 +63,8 @@ impl WalkFilter {
             mark: filter.mark,
             zone: filter.zone,
             states: None,
-            orig: Ends::of(&filter.orig),
-            reply: Ends::of(&filter.reply),
+            orig: TupleConditions::from_tuple_filter(&filter.orig),
+            reply: TupleConditions::from_tuple_filter(&filter.reply),
         }
     }
 
@@ -138,14 +138,14 @@ fn put_end(addr: &mut Option<Prefix>, port: &mut Option<u16>, test: &Test) -> bo
     let (Operand::Endpoints(ends), Op::Eq) = (&test.operand, test.op) else { return false };
     let [EndpointTest { prefix, ports }] = ends[..] else { return false };
     let ports = ports.filter(|(low, high)| low == high).map(|(port, _)| port);
-    let by_addr = put(addr, prefix.filter(plain));
+    let by_addr = put(addr, prefix.filter(is_unmapped));
     // A tuple without ports (ICMP) has other values in their place: it never passes a test of a port.
     let by_port = put(port, ports);
     by_addr || by_port
 }
 
 /// A mapped address means IPv4 in filters, and no entry has a mapped address: the engine tests such a prefix.
-fn plain(prefix: &Prefix) -> bool {
+fn is_unmapped(prefix: &Prefix) -> bool {
     const MAPPED: Addr = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0]);
     let addr = prefix.addr();
     matches!(addr, Addr::V4(_)) || (addr.unmapped() == addr && !prefix.contains(MAPPED))
@@ -153,9 +153,9 @@ fn plain(prefix: &Prefix) -> bool {
 
 fn prefix(test: &Test) -> Option<Prefix> {
     match (&test.operand, test.op) {
-        (Operand::Addr(addr), Op::Eq) => Some(Prefix::host(*addr)).filter(plain),
+        (Operand::Addr(addr), Op::Eq) => Some(Prefix::host(*addr)).filter(is_unmapped),
         (Operand::Prefixes(prefixes), Op::Eq) => match &prefixes[..] {
-            [prefix] => Some(*prefix).filter(plain),
+            [prefix] => Some(*prefix).filter(is_unmapped),
             _ => None,
         },
         _ => None,
@@ -163,9 +163,9 @@ fn prefix(test: &Test) -> Option<Prefix> {
 }
 
 #[cfg(feature = "bpf")]
-impl Ends {
-    fn pattern(&self, family: u8) -> bpf::conntrack_walk::TupleIs {
-        let mut is = bpf::conntrack_walk::TupleIs::ANY;
+impl TupleConditions {
+    fn pattern(&self, family: u8) -> bpf::conntrack_walk::TupleCondition {
+        let mut is = bpf::conntrack_walk::TupleCondition::ANY;
         if family != 0 {
             is = is.family(family);
         }
@@ -190,7 +190,7 @@ impl Ends {
 #[cfg(feature = "bpf")]
 impl WalkFilter {
     /// Converts the filter for the BPF program. `expired`: whether to include expired entries.
-    pub(crate) fn wanted(&self, all: bool, expired: bool) -> bpf::conntrack_walk::WantedEntries {
+    pub(crate) fn wanted_entries(&self, all: bool, expired: bool) -> bpf::conntrack_walk::WantedEntries {
         bpf::conntrack_walk::WantedEntries {
             all,
             live: true,

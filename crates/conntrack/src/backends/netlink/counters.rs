@@ -16,8 +16,8 @@ const ENTRIES: u16 = 1;
 /// Number of entries in the table; `None` if the kernel does not report it. One request, regardless of the table's
 /// size.
 pub fn count_entries(host: &Host, place: NetnsRef<'_>) -> Result<Option<u32>, DumpError> {
-    let mut request = Request::one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_STATS);
-    request.body(&[0; NFGENMSG]);
+    let mut request = Request::for_one(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_STATS);
+    request.append(&[0; NFGENMSG]);
     let mut entries = None;
     let key = format!("ctnetlink/count/{}", place.netns_id);
     let ask =
@@ -46,7 +46,7 @@ pub fn cpu_counters(
         _ => NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET_STATS_CPU,
     };
     let mut request = Request::dump(kind);
-    request.body(&[0; NFGENMSG]);
+    request.append(&[0; NFGENMSG]);
     let mut numbers = Vec::new();
     let key = format!("ctnetlink/counters/{}/{}", table.name(), place.netns_id);
     let ask =

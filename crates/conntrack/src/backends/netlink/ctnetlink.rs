@@ -58,7 +58,7 @@ impl CtDecoder {
                 cta::USE => row.uses = Some(attr.be32()?),
                 cta::ID => row.id = Some(attr.be32()?),
                 cta::ZONE => row.zone = Some(attr.be16()?),
-                _ => self.rarer(&mut row, &attr)?,
+                _ => self.decode_rare(&mut row, &attr)?,
             }
         }
         if !(orig && reply) {
@@ -70,14 +70,14 @@ impl CtDecoder {
         Ok(row)
     }
 
-    fn rarer<'b>(&mut self, row: &mut Conntrack<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
+    fn decode_rare<'b>(&mut self, row: &mut Conntrack<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
         match attr.kind {
             cta::PROTOINFO => self.protoinfo(row, attr)?,
             cta::COUNTERS_ORIG => row.counters_orig = Some(self.counters(attr)?),
             cta::COUNTERS_REPLY => row.counters_reply = Some(self.counters(attr)?),
             cta::LABELS => row.labels = Some(attr.payload),
-            cta::HELP => row.helper = named(attr)?,
-            cta::SECCTX => row.secctx = named(attr)?,
+            cta::HELP => row.helper = decode_helper_name(attr)?,
+            cta::SECCTX => row.secctx = decode_helper_name(attr)?,
             cta::TIMESTAMP => {
                 for part in attr.nested() {
                     let part = part?;
@@ -197,7 +197,7 @@ impl CtDecoder {
 }
 
 // The name inside CTA_HELP or CTA_SECCTX.
-fn named<'b>(attr: &Attr<'b>) -> Result<Option<&'b [u8]>, DecodeError> {
+fn decode_helper_name<'b>(attr: &Attr<'b>) -> Result<Option<&'b [u8]>, DecodeError> {
     for part in attr.nested() {
         let part = part?;
         if part.kind == NAME {

@@ -4,7 +4,7 @@
 //! that it passes, in every namespace. So a kernel filter saves the building of messages, not the walk.
 use std::ops::ControlFlow;
 
-use netlink::{Answer, DecodeError, DumpEnd, DumpError, Query};
+use netlink::{AnswerMessage, DecodeError, DumpEnd, DumpError, Query};
 use record::rows::{Conntrack, Expectation};
 use sys::Host;
 
@@ -16,7 +16,7 @@ use crate::uapi::{AF_INET, AF_INET6, NETLINK_NETFILTER};
 
 /// Result of a dump that completed or that the caller stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Dumped {
+pub struct DumpResult {
     /// Result of the netlink dump itself.
     pub end: DumpEnd,
     /// Number of rows handed out.
@@ -29,8 +29,8 @@ pub struct Dumped {
     pub unknown_attrs: u64,
 }
 
-impl Dumped {
-    pub(crate) fn failed(&mut self, error: DecodeError) {
+impl DumpResult {
+    pub(crate) fn add_failure(&mut self, error: DecodeError) {
         self.malformed += 1;
         self.first_error.get_or_insert(error);
     }
@@ -58,19 +58,19 @@ pub fn dump_entries(
     filter: &KernelFilter,
     note: &str,
     mut each: impl FnMut(&Conntrack<'_>, u64) -> ControlFlow<()>,
-) -> Result<Dumped, DumpError> {
-    let (mut decoder, mut dumped) = (CtDecoder::new(place.netns_id), Dumped::default());
-    let end = ask(host, place, table, filter, note, |part| match decoder.decode(part.payload) {
+) -> Result<DumpResult, DumpError> {
+    let (mut decoder, mut dumped) = (CtDecoder::new(place.netns_id), DumpResult::default());
+    let end = run_query(host, place, table, filter, note, |part| match decoder.decode(part.payload) {
         Ok(row) => {
             dumped.rows += 1;
             each(&row, part.block)
         }
         Err(error) => {
-            dumped.failed(error);
+            dumped.add_failure(error);
             ControlFlow::Continue(())
         }
     })?;
-    Ok(Dumped { end, unknown_attrs: decoder.unknown_attrs, ..dumped })
+    Ok(DumpResult { end, unknown_attrs: decoder.unknown_attrs, ..dumped })
 }
 
 /// Reads the expectations in the same way.
@@ -79,34 +79,34 @@ pub fn dump_expectations(
     place: NetnsRef<'_>,
     family: u8,
     mut each: impl FnMut(&Expectation<'_>) -> ControlFlow<()>,
-) -> Result<Dumped, DumpError> {
-    let (mut decoder, mut dumped) = (ExpectDecoder::new(place.netns_id), Dumped::default());
+) -> Result<DumpResult, DumpError> {
+    let (mut decoder, mut dumped) = (ExpectDecoder::new(place.netns_id), DumpResult::default());
     let filter = KernelFilter::default().of_family(family);
-    let end = ask(host, place, CtTable::Expect, &filter, "", |part| match decoder.decode(part.payload) {
+    let end = run_query(host, place, CtTable::Expect, &filter, "", |part| match decoder.decode(part.payload) {
         Ok(row) => {
             dumped.rows += 1;
             each(&row)
         }
         Err(error) => {
-            dumped.failed(error);
+            dumped.add_failure(error);
             ControlFlow::Continue(())
         }
     })?;
-    Ok(Dumped { end, unknown_attrs: decoder.unknown_attrs(), ..dumped })
+    Ok(DumpResult { end, unknown_attrs: decoder.unknown_attrs(), ..dumped })
 }
 
-fn ask(
+fn run_query(
     host: &Host,
     place: NetnsRef<'_>,
     table: CtTable,
     filter: &KernelFilter,
     note: &str,
-    each: impl FnMut(&Answer<'_>) -> ControlFlow<()>,
+    each: impl FnMut(&AnswerMessage<'_>) -> ControlFlow<()>,
 ) -> Result<DumpEnd, DumpError> {
     let request = filter.request(table);
     let key = key(table, place.netns_id, filter.family);
     let ask = Query {
-        what: table.what(),
+        what: table.description(),
         protocol: NETLINK_NETFILTER,
         request: &request,
         key: &key,

@@ -51,10 +51,10 @@ impl EntryQueries {
     pub fn open(netns_id: u64) -> Result<EntryQueries, SysError> {
         let socket = NetlinkSocket::open(NETLINK_NETFILTER)?;
         socket.make_room(BUFFER_BYTES);
-        let request = Request::one(0);
+        let request = Request::for_one(0);
         let (datagram, place) = (Vec::new(), vec![0; ANSWER_BYTES_MAX]);
         let mut queries = EntryQueries { socket, netns_id, request, datagram, place, seq: 0 };
-        match queries.ask(&[CtTuple::EMPTY], &mut Vec::new())?.refused {
+        match queries.query(&[CtTuple::EMPTY], &mut Vec::new())?.refused {
             Some((_, errno)) => Err(SysError::new("ask", "a connection-tracking entry", errno)),
             None => Ok(queries),
         }
@@ -68,7 +68,7 @@ impl EntryQueries {
     /// Requests the entries of zone 0 that have one of `tuples` in either direction, and appends the kernel's answers
     /// to `into`, each as a [`DatagramFrame`]. Never waits: two system calls per `QUERIES_AT_ONCE` requests and one per
     /// answer, in total some 4 µs per request.
-    pub fn ask(&mut self, tuples: &[CtTuple], into: &mut Vec<u8>) -> Result<QueryCounts, SysError> {
+    pub fn query(&mut self, tuples: &[CtTuple], into: &mut Vec<u8>) -> Result<QueryCounts, SysError> {
         let mut counts = QueryCounts::default();
         for tuples in tuples.chunks(QUERIES_AT_ONCE) {
             self.seq = self.seq.wrapping_add(1);
@@ -86,7 +86,7 @@ impl EntryQueries {
     fn add(&mut self, tuple: &CtTuple) -> Result<(), SysError> {
         let family = if matches!(tuple.src, Addr::V4(_)) { AF_INET } else { AF_INET6 };
         let request = self.request.begin_unacknowledged(NFNL_SUBSYS_CTNETLINK << 8 | msg::CT_GET, self.seq);
-        request.body(&[family, 0, 0, 0]);
+        request.append(&[family, 0, 0, 0]);
         put_tuple(request, cta::TUPLE_ORIG, tuple);
         let bytes = request.bytes().map_err(|_| SysError::new("sendto", "a tuple", Errno::MSGSIZE))?;
         self.datagram.extend_from_slice(bytes);
@@ -160,7 +160,7 @@ mod tests {
     fn entries(frames: &[u8]) -> Vec<CtTuple> {
         let block = [&[0; netlink::datagrams::BATCH_HEADER], frames].concat();
         let mut found = Vec::new();
-        for frame in netlink::datagrams::DatagramFrames::of(&block).map(Result::unwrap) {
+        for frame in netlink::datagrams::DatagramFrames::new(&block).map(Result::unwrap) {
             let message = Messages::new(frame.bytes).next().unwrap().unwrap();
             found.push(CtDecoder::new(frame.netns_id).decode(message.payload).unwrap().orig);
         }
@@ -176,10 +176,10 @@ mod tests {
         let zoned = Entry::udp((a, ENTRIES + 7), (b, 53)).zone(7);
         lab.track((1..=ENTRIES).map(|port| Entry::udp((a, port), (b, 53))).chain([zoned]));
         let asked: Vec<CtTuple> = (1..=ENTRIES + 50)
-            .map(|port| if port % 2 == 0 { tuple(port) } else { tuple(port).inverse().unwrap() })
+            .map(|port| if port % 2 == 0 { tuple(port) } else { tuple(port).reply_tuple().unwrap() })
             .collect();
         let mut frames = Vec::new();
-        let counts = lab.inside(|| EntryQueries::open(9).unwrap().ask(&asked, &mut frames).unwrap());
+        let counts = lab.run_inside(|| EntryQueries::open(9).unwrap().query(&asked, &mut frames).unwrap());
         let expected = QueryCounts { found: ENTRIES.into(), missing: 50, ..QueryCounts::default() };
         assert_eq!(counts, expected);
         let found = entries(&frames);
@@ -192,7 +192,7 @@ mod tests {
     fn root_without_the_right_nothing_is_asked() {
         testkit::require_root!();
         let lab = Lab::new("ctqueriesno");
-        let refused = lab.inside(|| {
+        let refused = lab.run_inside(|| {
             testkit::sandbox::drop_caps(&[sys::caps::Cap::NetAdmin]).unwrap();
             EntryQueries::open(9).unwrap_err()
         });

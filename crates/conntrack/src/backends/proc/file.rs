@@ -28,7 +28,7 @@ pub(crate) fn lines(
     let mut lines = Lines::new(LINE_BYTES_MAX);
     let mut each = |line: &[u8]| if line.is_empty() { ControlFlow::Continue(()) } else { each(line) };
     while let Some(block) = blocks.next()? {
-        if lines.cut(block, &mut each).is_break() {
+        if lines.split_lines(block, &mut each).is_break() {
             return Ok(true);
         }
     }

@@ -62,21 +62,21 @@ fn pair<'b>(row: &mut Conntrack<'b>, side: &mut Side, key: &[u8], value: &'b [u8
     match key {
         b"src" => tuple.src = address(value)?,
         b"dst" => tuple.dst = address(value)?,
-        b"sport" | b"id" => tuple.src_part = part(value, "a port")?,
-        b"dport" => tuple.dst_part = part(value, "a port")?,
-        b"type" => tuple.dst_part |= (part::<u8>(value, "an ICMP type")? as u16) << 8,
-        b"code" => tuple.dst_part |= u16::from(part::<u8>(value, "an ICMP code")?),
+        b"sport" | b"id" => tuple.src_part = parse_part(value, "a port")?,
+        b"dport" => tuple.dst_part = parse_part(value, "a port")?,
+        b"type" => tuple.dst_part |= (parse_part::<u8>(value, "an ICMP type")? as u16) << 8,
+        b"code" => tuple.dst_part |= u16::from(parse_part::<u8>(value, "an ICMP code")?),
         b"srckey" => tuple.src_part = key_of(value)?,
         b"dstkey" => tuple.dst_part = key_of(value)?,
-        b"zone-orig" | b"zone-reply" => tuple.zone = Some(part(value, "a zone")?),
+        b"zone-orig" | b"zone-reply" => tuple.zone = Some(parse_part(value, "a zone")?),
         b"packets" | b"bytes" => count(row, *side, key, value)?,
-        b"mark" => row.mark = Some(part(value, "a mark")?),
-        b"zone" => row.zone = Some(part(value, "a zone")?).filter(|zone| *zone != 0),
+        b"mark" => row.mark = Some(parse_part(value, "a mark")?),
+        b"zone" => row.zone = Some(parse_part(value, "a zone")?).filter(|zone| *zone != 0),
         b"secctx" => row.secctx = Some(value),
         // The kernel takes one reference itself while it writes the line.
-        b"use" => row.uses = Some(part::<u32>(value, "the uses")?.saturating_sub(1)),
+        b"use" => row.uses = Some(parse_part::<u32>(value, "the uses")?.saturating_sub(1)),
         b"delta-time" => {
-            let ago = part::<u64>(value, "the age")?.saturating_mul(1_000_000_000);
+            let ago = parse_part::<u64>(value, "the age")?.saturating_mul(1_000_000_000);
             row.start_ns = row.now_ns.map(|now| now.saturating_sub(ago));
         }
         _ => {}
@@ -87,7 +87,7 @@ fn pair<'b>(row: &mut Conntrack<'b>, side: &mut Side, key: &[u8], value: &'b [u8
 fn count(row: &mut Conntrack<'_>, side: Side, key: &[u8], value: &[u8]) -> Result<(), DecodeError> {
     let counters = if side == Side::Reply { &mut row.counters_reply } else { &mut row.counters_orig };
     let counters = counters.get_or_insert(CtCounters { packets: 0, bytes: 0 });
-    let number = part(value, "a counter")?;
+    let number = parse_part(value, "a counter")?;
     if key == b"packets" {
         counters.packets = number
     } else {
@@ -100,7 +100,7 @@ fn decimal(word: &[u8]) -> Option<u64> {
     std::str::from_utf8(word).ok()?.parse().ok()
 }
 
-fn part<N: TryFrom<u64>>(word: &[u8], name: &'static str) -> Result<N, DecodeError> {
+fn parse_part<N: TryFrom<u64>>(word: &[u8], name: &'static str) -> Result<N, DecodeError> {
     decimal(word).and_then(|n| N::try_from(n).ok()).ok_or(DecodeError::Word(name))
 }
 
@@ -165,7 +165,7 @@ mod tests {
         let zones = row(
             "ipv4     2 unknown  50 599 src=10.0.0.1 dst=10.0.0.2 zone-orig=4 src=10.0.0.2 dst=10.0.0.1 mark=0 use=2",
         );
-        assert_eq!((zones.orig.proto, zones.told_zone(), zones.nat()), (50, Some(4), Some(NatKind::None)));
+        assert_eq!((zones.orig.proto, zones.any_zone(), zones.nat()), (50, Some(4), Some(NatKind::None)));
     }
 
     #[test]

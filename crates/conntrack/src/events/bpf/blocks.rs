@@ -69,7 +69,7 @@ impl<'h> BpfEvents<'h> {
         }
         let mut events = block.get(RING_HEADER..).unwrap_or_default();
         while !events.is_empty() {
-            let row = NewEntry::first(events).map_err(<[u8]>::len);
+            let row = NewEntry::split_first(events).map_err(<[u8]>::len);
             let (event, rest) = match row {
                 Ok(first) => first,
                 Err(has) => {
@@ -98,12 +98,12 @@ impl<'h> BpfEvents<'h> {
     }
 
     /// Number of events so far, including malformed ones.
-    pub(crate) fn received(&self) -> u64 {
+    pub(crate) fn received_events(&self) -> u64 {
         self.told + self.failed
     }
 
     /// Number of events lost so far because the ring was full.
-    pub(crate) fn lost(&self) -> u64 {
+    pub(crate) fn lost_events(&self) -> u64 {
         self.head.lost
     }
 
@@ -111,7 +111,7 @@ impl<'h> BpfEvents<'h> {
     pub(crate) fn close(&mut self) -> Accounting {
         let (failed, lost) = (self.failed, self.head.lost);
         let mut stats = Accounting { seen: self.told + failed, failed, lost, ..Accounting::default() };
-        stats.used("bpf");
+        stats.add_backend("bpf");
         if let Some(error) = self.first_error {
             stats.add_reason(failed, format!("malformed events, the first: {error}"));
         }

@@ -26,7 +26,7 @@ pub(crate) struct NewEntry<'b>(&'b [u8]);
 
 impl<'b> NewEntry<'b> {
     /// The first of `events` and the bytes after it; `Err` with the bytes if they are too short for an event.
-    pub(crate) fn first(events: &'b [u8]) -> Result<(NewEntry<'b>, &'b [u8]), &'b [u8]> {
+    pub(crate) fn split_first(events: &'b [u8]) -> Result<(NewEntry<'b>, &'b [u8]), &'b [u8]> {
         let bytes = if events.get(FAMILY) == Some(&AF_INET6) { EVENT6 } else { EVENT };
         events.split_at_checked(bytes).map(|(event, rest)| (NewEntry(event), rest)).ok_or(events)
     }
@@ -92,18 +92,18 @@ mod tests {
     #[test]
     fn both_families_in_a_row() {
         let events = [event(2, 6), event(10, 132), event(2, 17)].concat();
-        let (first, rest) = NewEntry::first(&events).unwrap();
+        let (first, rest) = NewEntry::split_first(&events).unwrap();
         let row = first.row(9).unwrap();
         assert_eq!((first.happened_ns(), row.netns_id, row.family, row.mark, row.zone), (5, 9, 2, Some(7), Some(3)));
         assert_eq!((row.orig.src, row.orig.sport(), row.orig.dport()), (Addr::V4([10, 0, 0, 1]), Some(1000), Some(53)));
         assert_eq!((row.reply.src, row.reply.sport()), (Addr::V4([172, 17, 0, 2]), Some(8053)));
         assert_eq!((row.state, row.status), (Some(CtState::Tcp(1)), Some(CtStatus(0x188))));
-        let (second, rest) = NewEntry::first(rest).unwrap();
+        let (second, rest) = NewEntry::split_first(rest).unwrap();
         let row = second.row(9).unwrap();
         assert_eq!(row.reply.dst, Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 4]));
         assert_eq!(row.state, Some(CtState::Sctp(1)));
-        let (_, rest) = NewEntry::first(rest).unwrap();
-        assert!(NewEntry::first(rest).is_err() && NewEntry::first(&events[..EVENT - 1]).is_err());
-        assert!(NewEntry::first(&event(7, 6)).unwrap().0.row(0).is_err());
+        let (_, rest) = NewEntry::split_first(rest).unwrap();
+        assert!(NewEntry::split_first(rest).is_err() && NewEntry::split_first(&events[..EVENT - 1]).is_err());
+        assert!(NewEntry::split_first(&event(7, 6)).unwrap().0.row(0).is_err());
     }
 }

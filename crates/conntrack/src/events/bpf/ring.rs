@@ -6,7 +6,7 @@ use sys::{Host, SysError, clock};
 use crate::events::bpf::blocks::{RING_HEADER, RingHeader};
 
 /// Number of reads without an event after which a burst that lost events counts as over (100 ms).
-const QUIET_LOOKS: u32 = 10;
+const QUIET_READS: u32 = 10;
 /// Minimum size of the ring: 16 MiB hold 260,000 events of IPv4.
 ///
 /// Bound: bytes of ring buffer for events. Beyond: events are lost and counted (exit code 3). This also affects other
@@ -46,9 +46,9 @@ impl EventProgram for EventRing {
 
     fn write_header(&mut self, header: &mut [u8]) {
         // Reading the counter costs a system call. If it fails, the block keeps the previous number.
-        let lost = self.program.lost().unwrap_or(self.lost);
+        let lost = self.program.lost_events().unwrap_or(self.lost);
         if lost != self.lost {
-            (self.lost, self.owed) = (lost, Some(QUIET_LOOKS));
+            (self.lost, self.owed) = (lost, Some(QUIET_READS));
         }
         let epoch_ns = clock::wall_ns().wrapping_sub(clock::monotonic_ns());
         let head = RingHeader { epoch_ns, lost: self.lost, ring: self.ring_bytes.into() };

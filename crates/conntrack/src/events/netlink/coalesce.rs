@@ -22,7 +22,7 @@ pub(crate) struct Coalescer {
 
 impl Coalescer {
     /// Records a pass that received `messages` and ended at `now_ns` of the monotonic clock.
-    pub(crate) fn passed(&mut self, messages: u64, now_ns: u64) {
+    pub(crate) fn add_pass(&mut self, messages: u64, now_ns: u64) {
         let is_close = now_ns.saturating_sub(self.last_pass_ns) < CLOSE_NS;
         self.last_pass_ns = now_ns;
         self.close_passes = if is_close && messages > 0 { self.close_passes + 1 } else { 0 };
@@ -46,16 +46,16 @@ mod tests {
         for _ in 0..CLOSE_PASSES {
             assert!(!coalescer.is_on());
             now_ns += 20_000;
-            coalescer.passed(1, now_ns);
+            coalescer.add_pass(1, now_ns);
         }
-        coalescer.passed(1, now_ns + 20_000);
+        coalescer.add_pass(1, now_ns + 20_000);
         assert!(coalescer.is_on(), "a message each 20 µs");
-        coalescer.passed(200, now_ns + 2_000_000);
+        coalescer.add_pass(200, now_ns + 2_000_000);
         assert!(coalescer.is_on());
-        coalescer.passed(3, now_ns + 4_000_000);
+        coalescer.add_pass(3, now_ns + 4_000_000);
         assert!(!coalescer.is_on());
         for pass in 1..100 {
-            coalescer.passed(1, now_ns + 4_000_000 + pass * 1_000_000);
+            coalescer.add_pass(1, now_ns + 4_000_000 + pass * 1_000_000);
             assert!(!coalescer.is_on(), "a message each ms is reported at once");
         }
     }

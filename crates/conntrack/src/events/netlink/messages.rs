@@ -48,13 +48,13 @@ impl<'h> NetlinkEvents<'h> {
     pub fn open(host: &'h Host, options: SubscribeOptions<'h>) -> Result<NetlinkEvents<'h>, SysError> {
         let key = key(options.netns_id, options.find.is_some());
         // A recording of all namespaces is replayed in full, whether one or all are requested.
-        let key = if host.is_replay() && host.holds(KEY_ALL_NETNS) { KEY_ALL_NETNS.to_owned() } else { key };
+        let key = if host.is_replay() && host.contains(KEY_ALL_NETNS) { KEY_ALL_NETNS.to_owned() } else { key };
         let blocks = host.stream(&key, "", || Ok(Box::new(open_reader(options, CHUNKS)?)))?;
-        Ok(NetlinkEvents::of(blocks))
+        Ok(NetlinkEvents::from_blocks(blocks))
     }
 
     /// Reads batches from `blocks`.
-    pub(crate) fn of(blocks: Box<dyn Blocks + 'h>) -> NetlinkEvents<'h> {
+    pub(crate) fn from_blocks(blocks: Box<dyn Blocks + 'h>) -> NetlinkEvents<'h> {
         NetlinkEvents {
             blocks,
             decoder: CtDecoder::new(0),
@@ -77,7 +77,7 @@ impl<'h> NetlinkEvents<'h> {
             Some(now) => *head = now,
             None => fault(DecodeError::Short { what: "block of events", claims: BATCH_HEADER, has: block.len() }),
         }
-        for frame in DatagramFrames::of(block) {
+        for frame in DatagramFrames::new(block) {
             let frame = match frame {
                 Ok(frame) if frame.netns_id == DUPLICATE => continue,
                 Ok(frame) => frame,
@@ -138,12 +138,12 @@ impl<'h> NetlinkEvents<'h> {
     }
 
     /// Number of messages that the kernel dropped so far, according to its own counter.
-    pub fn lost(&self) -> u64 {
+    pub fn lost_messages(&self) -> u64 {
         self.head.lost
     }
 
     /// Number of messages so far, including malformed ones.
-    pub(crate) fn received(&self) -> u64 {
+    pub(crate) fn received_messages(&self) -> u64 {
         self.told + self.failed
     }
 
@@ -157,7 +157,7 @@ impl<'h> NetlinkEvents<'h> {
             unknown_attrs: self.decoder.unknown_attrs,
             ..Accounting::default()
         };
-        stats.used("netlink");
+        stats.add_backend("netlink");
         if let Some(error) = self.first_error {
             stats.add_reason(self.failed, format!("malformed messages, the first: {error}"));
         }

@@ -10,7 +10,7 @@ use std::collections::{HashMap, HashSet};
 
 use sys::{BufferBudget, FoundNetns, NetnsOwner, clock, netns};
 
-use crate::events::netlink::nsid::{FindNamespaces, NsidMap, OtherNetns};
+use crate::events::netlink::nsid::{FindNamespaces, NsidMap, OtherNetnsOptions};
 use crate::events::netlink::subscribe::{EventSocket, Scope};
 use netlink::datagrams::{DUPLICATE, UNKNOWN_NETNS};
 
@@ -49,7 +49,7 @@ impl NetnsWatcher {
     /// Extends the first of `sockets`, which is in the calling thread's namespace `own`, to every namespace with an
     /// nsid, and adds a socket for each other namespace.
     pub(crate) fn open(
-        OtherNetns { find, buffers }: OtherNetns,
+        OtherNetnsOptions { find, buffers }: OtherNetnsOptions,
         own: u64,
         buffer_bytes: u32,
         groups: u32,
@@ -81,12 +81,12 @@ impl NetnsWatcher {
     }
 
     /// Number of namespaces that could not be subscribed to, or that got no receive buffer because of the memory limit.
-    pub(crate) fn unreachable(&self) -> u64 {
+    pub(crate) fn unreachable_count(&self) -> u64 {
         self.unreachable.len() as u64 + self.left_out
     }
 
     /// Number of namespaces whose subscription started only after they may have had events.
-    pub(crate) fn late(&self) -> u64 {
+    pub(crate) fn late_count(&self) -> u64 {
         self.late
     }
 
@@ -124,12 +124,12 @@ impl NetnsWatcher {
     pub(crate) fn rescan(&mut self, sockets: &mut Vec<EventSocket>, groups: u32) -> Vec<usize> {
         let found = (self.find)();
         let alive: HashSet<u64> = found.iter().map(|found| found.netns_id).collect();
-        self.nsids.keep(|inode| alive.contains(&inode));
+        self.nsids.retain(|inode| alive.contains(&inode));
         self.unreachable.retain(|inode| alive.contains(inode));
         let alone: Vec<&FoundNetns> = found.iter().filter(|found| self.needs_socket(found)).collect();
         let owners: Vec<NetnsOwner> = alone.iter().map(|found| found.owner).collect();
         let shares = self.budget.share_out(&owners);
-        self.left_out = self.left_out.max(self.budget.shortage(&shares).left_out);
+        self.left_out = self.left_out.max(self.budget.count_shortage(&shares).left_out);
         for (found, bytes) in alone.into_iter().zip(shares) {
             self.subscribe(found, bytes, sockets, groups);
         }
@@ -146,7 +146,7 @@ impl NetnsWatcher {
     fn needs_socket(&mut self, found: &FoundNetns) -> bool {
         let inode = found.netns_id;
         let has_socket = self.single.contains_key(&inode);
-        if inode == self.own || !has_socket && self.nsids.has(inode) {
+        if inode == self.own || !has_socket && self.nsids.contains(inode) {
             return false;
         }
         // An unknown nsid may belong to a namespace that already has a socket.
@@ -154,7 +154,7 @@ impl NetnsWatcher {
             return true;
         }
         let Some(netns) = found.netns() else { return true };
-        let has_nsid = matches!(self.nsids.learn(inode, &netns), Ok(Some(_)));
+        let has_nsid = matches!(self.nsids.query_nsid(inode, &netns), Ok(Some(_)));
         if has_nsid {
             self.unreachable.remove(&inode);
         }
@@ -178,7 +178,7 @@ impl NetnsWatcher {
         }
         let buffer_bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         let open = || EventSocket::open(groups, buffer_bytes, Scope::Netns(inode)).ok();
-        let opened = found.netns().and_then(|netns| netns::within(Some(&netns), open).ok().flatten());
+        let opened = found.netns().and_then(|netns| netns::run_within(Some(&netns), open).ok().flatten());
         let Some(socket) = opened else {
             self.unreachable.insert(inode);
             return;

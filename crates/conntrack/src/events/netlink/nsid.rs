@@ -25,7 +25,7 @@ const RTGENMSG: usize = 4;
 pub type FindNamespaces = Box<dyn FnMut() -> Vec<FoundNetns> + Send>;
 
 /// Settings for following other namespaces.
-pub struct OtherNetns {
+pub struct OtherNetnsOptions {
     /// Finds the namespaces.
     pub find: FindNamespaces,
     /// Memory limits for the sockets in namespaces without an nsid.
@@ -46,12 +46,12 @@ impl NsidMap {
     }
 
     /// True if the namespace with this inode has an nsid.
-    pub(crate) fn has(&self, inode: u64) -> bool {
+    pub(crate) fn contains(&self, inode: u64) -> bool {
         self.known.contains(&inode)
     }
 
     /// Asks the kernel for the nsid that the calling thread's namespace has for `other`, stores it and returns it.
-    pub(crate) fn learn(&mut self, inode: u64, other: &NetNs) -> Result<Option<i32>, SysError> {
+    pub(crate) fn query_nsid(&mut self, inode: u64, other: &NetNs) -> Result<Option<i32>, SysError> {
         let nsid = nsid_of(other)?;
         if let Some(nsid) = nsid {
             // The kernel reuses the nsid of a removed namespace.
@@ -64,7 +64,7 @@ impl NsidMap {
     }
 
     /// Drops the namespaces for which `is_there` is false.
-    pub(crate) fn keep(&mut self, is_there: impl Fn(u64) -> bool) {
+    pub(crate) fn retain(&mut self, is_there: impl Fn(u64) -> bool) {
         self.inodes.retain(|_, inode| is_there(*inode));
         self.known.retain(|inode| is_there(*inode));
     }
@@ -73,9 +73,9 @@ impl NsidMap {
 /// The nsid of `other` in the calling thread's namespace; `None` if it has no nsid there. Does not assign an nsid.
 fn nsid_of(other: &NetNs) -> Result<Option<i32>, SysError> {
     let socket = NetlinkSocket::open(ROUTE)?;
-    let mut request = Request::one(RTM_GETNSID);
+    let mut request = Request::for_one(RTM_GETNSID);
     let descriptor = u32::try_from(other.as_fd().as_raw_fd()).unwrap_or(0);
-    request.body(&[0; RTGENMSG]).attr_u32(NETNSA_FD, descriptor);
+    request.append(&[0; RTGENMSG]).attr_u32(NETNSA_FD, descriptor);
     socket.send(request.bytes().unwrap_or_default())?;
     let mut buffer = [0; 1024];
     let got = socket.recv(&mut buffer)?;
@@ -99,15 +99,15 @@ mod tests {
         testkit::require_root!();
         let (near, far) = (Lab::new("nsidnear"), Lab::new("nsidfar"));
         let other = NetNs::open_path(&far.path()).unwrap();
-        near.inside(|| {
+        near.run_inside(|| {
             let mut numbers = NsidMap::default();
-            assert_eq!(numbers.learn(other.inode(), &other).unwrap(), None);
+            assert_eq!(numbers.query_nsid(other.inode(), &other).unwrap(), None);
             assert_eq!(nsid_of(&other).unwrap(), None, "asking gives none");
             near.ip(&["netns", "set", far.name(), "41"]);
-            assert_eq!(numbers.learn(other.inode(), &other).unwrap(), Some(41));
+            assert_eq!(numbers.query_nsid(other.inode(), &other).unwrap(), Some(41));
             assert_eq!(numbers.inode(41), Some(other.inode()));
-            assert!(numbers.has(other.inode()));
-            numbers.keep(|_| false);
+            assert!(numbers.contains(other.inode()));
+            numbers.retain(|_| false);
             assert_eq!(numbers.inode(41), None);
         });
     }

@@ -67,7 +67,7 @@ impl ReaderThread {
                 self.receive(file - 1, DATAGRAMS_PER_TURN)?;
                 self.update_drop_count(file - 1)?;
             }
-            coalescer.passed(self.received - received_before, clock::monotonic_ns());
+            coalescer.add_pass(self.received - received_before, clock::monotonic_ns());
             self.rescan_netns()?;
             self.resolve_pending_nsids();
             let is_pause = self.reports_next_pause && ready.is_empty();
@@ -90,7 +90,7 @@ impl ReaderThread {
     fn finish(&mut self) -> Result<(), SysError> {
         for index in 0..self.sockets.len() {
             if let Some(socket) = self.sockets.get(index) {
-                socket.netlink.leave(self.groups)?;
+                socket.netlink.leave_groups(self.groups)?;
             }
             // This loop ends: the socket gets no further messages.
             self.receive(index, usize::MAX)?;
@@ -158,7 +158,7 @@ impl ReaderThread {
     fn rescan_netns(&mut self) -> Result<(), SysError> {
         let Some(watcher) = self.watcher.as_mut().filter(|watcher| watcher.is_due()) else { return Ok(()) };
         let gone = watcher.rescan(&mut self.sockets, self.groups);
-        (self.header.late, self.header.unreachable) = (watcher.late(), watcher.unreachable());
+        (self.header.late, self.header.unreachable) = (watcher.late_count(), watcher.unreachable_count());
         for index in gone.into_iter().rev() {
             // Only this socket keeps the namespace alive: its last messages are already waiting.
             self.receive(index, DATAGRAMS_PER_TURN)?;
@@ -177,7 +177,7 @@ pub(crate) fn open_reader(options: SubscribeOptions<'_>, sizes: ChunkSizes) -> R
     let mut header = BatchHeader { buffer_bytes: first.netlink.room()?.into(), ..BatchHeader::default() };
     let mut sockets = vec![first];
     let watcher = find.map(|find| NetnsWatcher::open(find, netns_id, buffer_bytes, groups, &mut sockets));
-    header.unreachable = watcher.as_ref().map_or(0, NetnsWatcher::unreachable);
+    header.unreachable = watcher.as_ref().map_or(0, NetnsWatcher::unreachable_count);
     DatagramReader::start("netwren-events", sizes, stop, move |output, chunk, stop| {
         let reader = ReaderThread {
             sockets,

@@ -1,7 +1,7 @@
 //! Options of a subscription, and a subscribed socket.
-use sys::{Errno, NetlinkSocket, Received, SysError};
+use sys::{Errno, NetlinkSocket, ReceivedMessage, SysError};
 
-use crate::events::netlink::nsid::OtherNetns;
+use crate::events::netlink::nsid::OtherNetnsOptions;
 use crate::uapi::NETLINK_NETFILTER;
 
 /// Multicast groups of ctnetlink as bits: events of entries and of expectations
@@ -39,7 +39,7 @@ pub struct SubscribeOptions<'h> {
     /// Inode of the calling thread's namespace.
     pub netns_id: u64,
     /// Finds the other namespaces, if all are subscribed to.
-    pub find: Option<OtherNetns>,
+    pub find: Option<OtherNetnsOptions>,
     /// Returns true to end the run. Called some twenty times per second.
     pub stop: &'h dyn Fn() -> bool,
 }
@@ -75,7 +75,7 @@ enum Enobufs {
 
 /// Messages that a socket missed since the last check.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Missed {
+pub(crate) struct MissedMessages {
     /// Messages that the kernel dropped because the receive buffer was full.
     pub(crate) dropped: u32,
     /// True if the kernel had no memory to build a message; its drop counter does not include that message.
@@ -94,7 +94,7 @@ impl EventSocket {
 
     /// Receives the next waiting datagram into `place`; `None` if none waits. One system call, plus one for each
     /// ENOBUFS error, which reports that messages were lost but not which.
-    pub(crate) fn receive(&mut self, place: &mut [u8]) -> Result<Option<Received>, SysError> {
+    pub(crate) fn receive(&mut self, place: &mut [u8]) -> Result<Option<ReceivedMessage>, SysError> {
         loop {
             match self.netlink.receive_waiting(place) {
                 Err(error) if error.errno == Errno::NOBUFS => {
@@ -108,7 +108,7 @@ impl EventSocket {
     }
 
     /// Reads the kernel's drop counter. One system call.
-    pub(crate) fn update_drop_count(&mut self) -> Result<Missed, SysError> {
+    pub(crate) fn update_drop_count(&mut self) -> Result<MissedMessages, SysError> {
         let drops = self.netlink.drops()?;
         let dropped = drops.wrapping_sub(self.drops);
         self.drops = drops;
@@ -117,6 +117,6 @@ impl EventSocket {
             (0, Enobufs::Seen) => Enobufs::Unexplained,
             _ => Enobufs::None,
         };
-        Ok(Missed { dropped, alloc_failed: dropped == 0 && before == Enobufs::Unexplained })
+        Ok(MissedMessages { dropped, alloc_failed: dropped == 0 && before == Enobufs::Unexplained })
     }
 }

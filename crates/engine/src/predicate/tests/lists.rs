@@ -14,15 +14,16 @@ fn row(client: &str, port: u16, proto: u8, bits: u32) -> Conntrack<'static> {
 }
 
 fn holds(filter: &str, row: &Conntrack<'_>) -> bool {
-    let expr = bind(Schema::of::<Nat>(), &parse(filter).unwrap()).unwrap();
+    let expr = bind(Schema::from_table::<Nat>(), &parse(filter).unwrap()).unwrap();
     // The text that `--explain` prints has the same meaning.
-    let again = bind(Schema::of::<Nat>(), &parse(&expr_text(Schema::of::<Nat>(), &expr)).unwrap()).unwrap();
+    let again =
+        bind(Schema::from_table::<Nat>(), &parse(&expr_text(Schema::from_table::<Nat>(), &expr)).unwrap()).unwrap();
     assert_eq!(expr, again, "{filter}");
-    Predicate::<Nat>::new(&expr.into_conjuncts()).unwrap().matches(row, &Lookups::none())
+    Predicate::<Nat>::new(&expr.into_conjuncts()).unwrap().matches(row, &Lookups::empty())
 }
 
 fn error(filter: &str) -> String {
-    bind(Schema::of::<Nat>(), &parse(filter).unwrap()).unwrap_err().to_string()
+    bind(Schema::from_table::<Nat>(), &parse(filter).unwrap()).unwrap_err().to_string()
 }
 
 #[test]
@@ -76,14 +77,14 @@ fn ends_by_address_by_port_by_both() {
 #[test]
 fn ends_are_ordered_by_address_then_port_and_lists_by_their_words() {
     let cell = |name: &str, row: &Conntrack<'static>| match Nat::FIELDS[field_index::<Nat>(name).unwrap()]
-        .cell(row, &Lookups::none())
+        .cell(row, &Lookups::empty())
     {
         Value::Bits(bits, names) => Value::Bits(bits, names),
         Value::Endpoint(addr, port) => Value::Endpoint(addr, port),
         _ => Value::Null,
     };
     let mut sorter =
-        Sorter::new(&crate::order::RowOrder::new(vec![(0, false)], crate::order::Ties::Columns), 2, 2, None);
+        Sorter::new(&crate::order::RowOrder::new(vec![(0, false)], crate::order::TieOrder::Columns), 2, 2, None);
     let rows = [
         row("10.0.0.2", 1, 6, 0),
         row("10.0.0.1", 256, 6, CtStatus::SEEN_REPLY),
@@ -152,11 +153,14 @@ fn members_and_texts_of_lists() {
         mean: 1_250,
     };
     let holds = |filter: &str| {
-        let expr = bind(Schema::of::<Findings>(), &parse(filter).unwrap()).unwrap();
-        let again =
-            bind(Schema::of::<Findings>(), &parse(&expr_text(Schema::of::<Findings>(), &expr)).unwrap()).unwrap();
+        let expr = bind(Schema::from_table::<Findings>(), &parse(filter).unwrap()).unwrap();
+        let again = bind(
+            Schema::from_table::<Findings>(),
+            &parse(&expr_text(Schema::from_table::<Findings>(), &expr)).unwrap(),
+        )
+        .unwrap();
         assert_eq!(expr, again, "{filter}");
-        Predicate::<Findings>::new(&expr.into_conjuncts()).unwrap().matches(&row, &Lookups::none())
+        Predicate::<Findings>::new(&expr.into_conjuncts()).unwrap().matches(&row, &Lookups::empty())
     };
     for yes in [
         "texts = other",
@@ -178,7 +182,7 @@ fn members_and_texts_of_lists() {
     {
         assert!(!holds(no), "{no}");
     }
-    let error = |filter: &str| bind(Schema::of::<Findings>(), &parse(filter).unwrap()).unwrap_err().to_string();
+    let error = |filter: &str| bind(Schema::from_table::<Findings>(), &parse(filter).unwrap()).unwrap_err().to_string();
     assert!(error("limits.size = 1").contains("`limits` has name used"), "{}", error("limits.size = 1"));
     assert!(error("limits = 1").contains("compare a member"));
     assert!(error("limits.name = middle").contains("low high"));

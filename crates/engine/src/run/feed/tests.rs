@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::plan::{Plan, PlanRequest, Sort};
-use crate::run::{Disposition, Ended, ReadRows, RowSink, Run};
+use crate::plan::{Plan, PlanRequest, SortKey};
+use crate::run::{Disposition, EndReason, ReadRows, RowSink, Run};
 use record::rows::{SocketEvent, SocketEvents};
 use record::{Columns, Next, RowCells, Schema, Sink, SinkError, SourceFault, Value, field_index};
 
@@ -70,7 +70,7 @@ impl Sink for Log {
 }
 
 fn no_lookups() -> FixedLookups<'static> {
-    FixedLookups(Lookups::none())
+    FixedLookups(Lookups::empty())
 }
 
 fn follow(rows: &[u64], limit: Option<u64>, closed_at: u32) -> (String, Run) {
@@ -91,15 +91,15 @@ fn follow_until(rows: &[u64], limit: Option<u64>, closed_at: u32, stop: &dyn Fn(
 fn every_batch_reaches_the_reader_before_the_next_is_awaited() {
     let (calls, run) = follow(&[2, 0, 1], None, 0);
     assert_eq!(calls, "bfrrffrfe");
-    assert_eq!((run.stats.emitted, run.stats.lost, run.ended), (3, 7, Ended::Whole));
+    assert_eq!((run.stats.emitted, run.stats.lost, run.ended), (3, 7, EndReason::Whole));
 }
 
 #[test]
 fn a_limit_and_a_closed_pipe_end_it() {
     let (calls, run) = follow(&[2, 2, 2], Some(3), 0);
-    assert_eq!((&*calls, run.ended), ("bfrrfrfe", Ended::Limit));
+    assert_eq!((&*calls, run.ended), ("bfrrfrfe", EndReason::Limit));
     let (calls, run) = follow(&[1, 1, 1], None, 2);
-    assert_eq!((&*calls, run.ended), ("bfrf", Ended::Closed));
+    assert_eq!((&*calls, run.ended), ("bfrf", EndReason::Closed));
     let (calls, _) = follow(&[1], Some(0), 0);
     assert_eq!(calls, "be");
 }
@@ -110,7 +110,7 @@ struct Rows(Vec<(u64, u64)>, u64);
 impl RowSink<SocketEvents> for Rows {
     fn row(&mut self, row: &SocketEvent, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
         // A cookie of 0 is shown as absent.
-        let cell = if let [Value::U64(cell)] = cells.all() { *cell } else { 0 };
+        let cell = if let [Value::U64(cell)] = cells.all_cells() { *cell } else { 0 };
         self.0.push((row.cookie, cell));
         if self.0.len() as u64 == self.1 { Disposition::Closed } else { Disposition::Emitted }
     }
@@ -121,7 +121,7 @@ impl RowSink<SocketEvents> for Rows {
 fn typed_rows_come_with_their_cells_and_are_counted() {
     let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
     let plan = Plan::<SocketEvents>::new(PlanRequest { columns, ..PlanRequest::default() }).unwrap();
-    for (rows_max, emitted, cut, ended) in [(99, 3, 0, Ended::Whole), (2, 1, 1, Ended::Closed)] {
+    for (rows_max, emitted, cut, ended) in [(99, 3, 0, EndReason::Whole), (2, 1, 1, EndReason::Closed)] {
         let mut rows = Rows(Vec::new(), rows_max);
         let (mut stream, mut lookups) = (Batches(vec![2, 1], 0), no_lookups());
         let run = plan.run_rows(&mut StreamFeed::new(&mut stream, &mut lookups, &|| false), &mut rows).unwrap();
@@ -153,7 +153,7 @@ impl RowSink<SocketEvents> for AtOnce {
 
 #[test]
 fn issue_12_rows_come_at_once_unless_one_of_them_may_not_pass() {
-    let filter = crate::filter::conjuncts(Schema::of::<SocketEvents>(), "cookie != 0").unwrap();
+    let filter = crate::filter::conjuncts(Schema::from_table::<SocketEvents>(), "cookie != 0").unwrap();
     let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
     let plain = || PlanRequest { columns: columns.clone(), ..PlanRequest::default() };
     for (request, at_once, alone) in [
@@ -175,16 +175,16 @@ fn issue_12_rows_come_at_once_unless_one_of_them_may_not_pass() {
 #[test]
 fn issue_10_a_stop_ends_it_after_the_batch() {
     let (calls, run) = follow_until(&[1, 1, 1], None, 0, &|| true);
-    assert_eq!((&*calls, run.ended), ("bfrfe", Ended::Stopped));
+    assert_eq!((&*calls, run.ended), ("bfrfe", EndReason::Stopped));
     let (calls, run) = follow_until(&[0, 0, 0], None, 0, &|| true);
-    assert_eq!((&*calls, run.ended), ("bffe", Ended::Stopped));
+    assert_eq!((&*calls, run.ended), ("bffe", EndReason::Stopped));
 }
 
 /// An order needs the last row, so all batches are one table; an error after some rows shows those.
 #[test]
 fn sorted_rows_of_a_stream_come_at_its_end() {
     let columns = vec![field_index::<SocketEvents>("cookie").unwrap()];
-    let request = PlanRequest { columns, sort: Sort::parse_list("cookie:desc"), ..PlanRequest::default() };
+    let request = PlanRequest { columns, sort: SortKey::parse_list("cookie:desc"), ..PlanRequest::default() };
     let plan = Plan::<SocketEvents>::new(request).unwrap();
     for (batches, calls, incomplete) in [(vec![2, 0, 3], "brrrrre", false), (vec![2, 1, BROKEN], "brrre", true)] {
         let (mut log, mut stream) = (Log::default(), Batches(batches, 0));

@@ -127,7 +127,7 @@ mod tests {
             put_typed(&mut row, value);
         }
         let mut out = Vec::new();
-        put_row(&mut out, &columns, TypedValues::of(&row));
+        put_row(&mut out, &columns, TypedValues::from_bytes(&row));
         let text = String::from_utf8(out).unwrap_or_default();
         let cells = [
             "a\\tb\\\\N\\n\\r\\\\x00é'",

@@ -12,26 +12,26 @@ const IDENTITY: &str = "SELECT (SELECT system_identifier FROM pg_control_system(
 
 /// The identity of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Serving {
+pub(super) struct SessionIdentity {
     /// `None` if the server does not reveal it.
     server: Option<String>,
     /// Id of the server's process for this session.
     pub(super) process: i32,
 }
 
-impl Serving {
+impl SessionIdentity {
     /// Queries the server for its identity.
-    pub(super) fn ask(wire: &mut Wire, process: i32) -> io::Result<Serving> {
+    pub(super) fn query_identity(wire: &mut Wire, process: i32) -> io::Result<SessionIdentity> {
         let rows = wire.query(IDENTITY)?.unwrap_or_default();
-        Ok(Serving { server: first(rows), process })
+        Ok(SessionIdentity { server: first_cell(rows), process })
     }
 }
 
 /// A transaction with an unknown end.
 #[derive(Debug)]
-pub(super) struct Doubt {
+pub(super) struct UnknownTransaction {
     pub(super) transaction: u64,
-    pub(super) serving: Serving,
+    pub(super) serving: SessionIdentity,
     /// Number of its last message, plus one.
     pub(super) end: u64,
     /// Refused messages in it.
@@ -46,15 +46,15 @@ pub(super) enum TransactionEnd {
     Other,
 }
 
-impl Doubt {
+impl UnknownTransaction {
     /// Queries how the transaction ended. Fails if it is still in progress, or if the query fails.
-    pub(super) fn settle(&self, wire: &mut Wire, now: &Serving) -> io::Result<TransactionEnd> {
+    pub(super) fn query_end(&self, wire: &mut Wire, now: &SessionIdentity) -> io::Result<TransactionEnd> {
         if self.serving.server.is_none() || self.serving.server != now.server {
             return Ok(TransactionEnd::Other);
         }
         let (transaction, process) = (self.transaction, self.serving.process);
         let status = wire.query(&format!("SELECT txid_status({transaction})"))?.unwrap_or_default();
-        match first(status).as_deref() {
+        match first_cell(status).as_deref() {
             Some("committed") => Ok(TransactionEnd::Committed),
             Some("in progress") => {
                 // The server's process waits for a message that was lost on the way: terminate it.
@@ -71,6 +71,6 @@ impl Doubt {
     }
 }
 
-fn first(rows: super::wire::Rows) -> Option<String> {
+fn first_cell(rows: super::wire::Rows) -> Option<String> {
     rows.into_iter().flatten().flatten().next()
 }

@@ -1,6 +1,6 @@
 //! TLS connections to a PostgreSQL server.
 
-use crate::transports::stream::PATIENCE;
+use crate::transports::stream::WRITE_TIMEOUT;
 use crate::transports::{is_later, tls};
 use crate::{PostgresAddress, SslMode, TlsFiles};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -28,9 +28,9 @@ pub(super) fn socket(
     let shown = address.to_string();
     let name = ServerName::try_from(host.to_owned());
     let name = name.map_err(|_| io::Error::new(ErrorKind::InvalidInput, format!("{host} is not a host name")))?;
-    let config = if address.sslmode == SslMode::VerifyFull { tls::client_config(files)? } else { unverified()? };
+    let config = if address.sslmode == SslMode::VerifyFull { tls::client_config(files)? } else { unverified_config()? };
     let session = ClientConnection::new(config, name).map_err(|error| tls::fault(&error, &shown, files))?;
-    stream.set_write_timeout(Some(PATIENCE))?;
+    stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut socket = TlsSocket { session, stream };
     socket.shake_hands().map_err(|error| {
         let wrong = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
@@ -108,7 +108,7 @@ impl Write for TlsSocket {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WRITE_TIMEOUT;
         while self.session.wants_write() {
             self.session.write_tls(&mut self.stream)?;
             if Instant::now() >= until && self.session.wants_write() {
@@ -120,9 +120,9 @@ impl Write for TlsSocket {
 }
 
 /// The TLS settings of `prefer` and `require`: the connection is encrypted, but any server is accepted.
-fn unverified() -> io::Result<Arc<ClientConfig>> {
+fn unverified_config() -> io::Result<Arc<ClientConfig>> {
     let provider = Arc::new(ring::default_provider());
-    let verifier = Arc::new(Anybody(provider.signature_verification_algorithms));
+    let verifier = Arc::new(AnyCertificate(provider.signature_verification_algorithms));
     let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
     let builder = builder.map_err(|error| io::Error::other(format!("cannot begin TLS: {error}")))?;
     Ok(Arc::new(builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth()))
@@ -130,9 +130,9 @@ fn unverified() -> io::Result<Arc<ClientConfig>> {
 
 /// Accepts any certificate whose key the server has.
 #[derive(Debug)]
-struct Anybody(WebPkiSupportedAlgorithms);
+struct AnyCertificate(WebPkiSupportedAlgorithms);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -24,7 +24,7 @@ pub(super) fn read(body: &ErrorResponseBody) -> ServerError {
         let text = String::from_utf8_lossy(field.value_bytes());
         match field.type_() {
             b'C' => error.state = text.into_owned(),
-            b'M' => error.text = sys::escaped(text.as_bytes()).into(),
+            b'M' => error.text = sys::escape_bytes(text.as_bytes()).into(),
             b'n' => error.has_constraint = true,
             _ => {}
         }
@@ -53,14 +53,15 @@ impl ServerError {
     }
 
     /// Returns the error with the database's name and a hint.
-    pub(super) fn named(&self, what: &str, address: &PostgresAddress) -> io::Error {
+    pub(super) fn error_at(&self, what: &str, address: &PostgresAddress) -> io::Error {
         let error = self.to_io();
         let hint = self.hint(address).map_or(String::new(), |hint| format!(" ({hint})"));
         io::Error::new(error.kind(), format!("{what} {address}: {error}{hint}"))
     }
 
     fn hint(&self, address: &PostgresAddress) -> Option<String> {
-        let (user, database) = (sys::escaped(address.user.as_bytes()), sys::escaped(address.database.as_bytes()));
+        let (user, database) =
+            (sys::escape_bytes(address.user.as_bytes()), sys::escape_bytes(address.database.as_bytes()));
         Some(match &*self.state {
             "28P01" => format!("check the password of {user}: PGPASSWORD, ?passfile=FILE or USER:PASSWORD@"),
             "28000" => format!("check that {user} may log in from here: CREATE ROLE, and the server's pg_hba.conf"),

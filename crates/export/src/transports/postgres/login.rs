@@ -6,7 +6,7 @@ use super::socket::Socket;
 use super::wire::Wire;
 use crate::postgres_address::AuthMethod;
 use crate::transports::tcp;
-use crate::transports::{connect_unix, named};
+use crate::transports::{connect_unix, with_object};
 use crate::{PostgresAddress, PostgresHost, SslMode, TlsFiles};
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
@@ -24,13 +24,13 @@ const SETTINGS: &str = "SET client_encoding = 'UTF8'; SET standard_conforming_st
 
 /// Logs in; returns the connection and the id of the server's process.
 pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(Wire, i32)> {
-    let mut wire = Wire::new(connected(address, tls)?);
+    let mut wire = Wire::new(connect(address, tls)?);
     let parameters = [("user", &*address.user), ("database", &address.database), ("application_name", "netwren")];
     frontend::startup_message(parameters, &mut wire.out)?;
     let mut process = 0;
     let mut is_in = false;
     loop {
-        match wire.wait().map_err(|error| named("cannot log in to", &address.to_string(), &error))? {
+        match wire.wait().map_err(|error| with_object("cannot log in to", &address.to_string(), &error))? {
             Message::AuthenticationOk => is_in = true,
             Message::AuthenticationMd5Password(body) => {
                 let password = password_for(AuthMethod::Md5, address, &wire)?;
@@ -49,12 +49,12 @@ pub(super) fn log_in(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<(W
                 return Err(io::Error::new(ErrorKind::Unsupported, text));
             }
             Message::BackendKeyData(body) => process = body.process_id(),
-            Message::ErrorResponse(body) => return Err(faults::read(&body).named("cannot log in to", address)),
+            Message::ErrorResponse(body) => return Err(faults::read(&body).error_at("cannot log in to", address)),
             Message::ReadyForQuery(_) if is_in => break,
             _ => {}
         }
     }
-    wire.query(SETTINGS)?.map_err(|error| error.named("cannot begin with", address))?;
+    wire.query(SETTINGS)?.map_err(|error| error.error_at("cannot begin with", address))?;
     Ok((wire, process))
 }
 
@@ -65,7 +65,7 @@ fn password_for(method: AuthMethod, address: &PostgresAddress, wire: &Wire) -> i
         PostgresHost::Unix(directory, _) => is_closed(directory),
     };
     if address.allows(method, is_trusted) {
-        return password::of(address);
+        return password::find_password(address);
     }
     let (what, word) = match method {
         AuthMethod::Scram => ("SCRAM-SHA-256", "scram-sha-256"),
@@ -86,8 +86,8 @@ fn is_closed(directory: &Path) -> bool {
 
 /// Most SCRAM rounds; more would take this process seconds.
 ///
-/// Bound: rounds of SCRAM (`login::nobody_makes_us_hash_for_hours`). Beyond: the connection is closed. By: a program
-/// that answers in the server's place.
+/// Bound: rounds of SCRAM (`login::a_server_cannot_make_us_hash_for_hours`). Beyond: the connection is closed. By: a
+/// program that answers in the server's place.
 const ROUNDS_MAX: u64 = 1_000_000;
 
 /// True if the server's first SCRAM message (RFC 5802, section 5.1) asks for at most `ROUNDS_MAX` rounds.
@@ -120,19 +120,21 @@ fn scram(wire: &mut Wire, address: &PostgresAddress, body: &AuthenticationSaslBo
                     .finish(body.data())
                     .map_err(|_| odd("it does not know the password either: it is not the right server"));
             }
-            Message::ErrorResponse(body) => return Err(faults::read(&body).named("cannot log in to", address)),
+            Message::ErrorResponse(body) => return Err(faults::read(&body).error_at("cannot log in to", address)),
             Message::NoticeResponse(_) | Message::ParameterStatus(_) => {}
             _ => return Err(odd("its answer during login is malformed")),
         }
     }
 }
 
-fn connected(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<Socket> {
+fn connect(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<Socket> {
     let (host, port) = match &address.host {
         PostgresHost::Unix(directory, port) => {
             let path = directory.join(format!(".s.PGSQL.{port}"));
             let stream = connect_unix(&path);
-            return Socket::unix(stream.map_err(|error| named("cannot connect to", &path.to_string_lossy(), &error))?);
+            return Socket::unix(
+                stream.map_err(|error| with_object("cannot connect to", &path.to_string_lossy(), &error))?,
+            );
         }
         PostgresHost::Tcp(host, port) => (host, port),
     };
@@ -179,7 +181,7 @@ mod tests {
     use super::has_fair_rounds;
 
     #[test]
-    fn nobody_makes_us_hash_for_hours() {
+    fn a_server_cannot_make_us_hash_for_hours() {
         assert!(has_fair_rounds(b"r=nonce,s=salt,i=4096"));
         for unfair in ["r=nonce,s=salt,i=4294967295", "r=nonce,s=salt", "r=nonce,s=salt,i=-1", ""] {
             assert!(!has_fair_rounds(unfair.as_bytes()), "{unfair}");

@@ -13,11 +13,11 @@ mod socket;
 mod table;
 mod wire;
 
-use super::stream::{PATIENCE, closed};
-use super::{Taken, Transport, named};
+use super::stream::{WRITE_TIMEOUT, closed_error};
+use super::{TakenPart, Transport, with_object};
 use crate::typed_row::{TypedValue, TypedValues};
 use crate::{Batch, PostgresAddress, TlsFiles};
-use doubt::{Doubt, Serving, TransactionEnd};
+use doubt::{SessionIdentity, TransactionEnd, UnknownTransaction};
 use faults::ServerError;
 use postgres_protocol::message::backend::Message;
 use postgres_protocol::message::frontend::{self, CopyData};
@@ -44,7 +44,7 @@ pub(super) struct Database {
     table: ServerTable,
     session: Option<Session>,
     /// A transaction of an earlier session that may or may not be committed.
-    doubt: Option<Doubt>,
+    doubt: Option<UnknownTransaction>,
     /// Most rows in the next transaction: fewer after a refusal, until the refused row is found.
     rows: usize,
     complaint: Option<String>,
@@ -54,7 +54,7 @@ pub(super) struct Database {
 
 struct Session {
     wire: Wire,
-    serving: Serving,
+    serving: SessionIdentity,
     transfer: Option<Transfer>,
     /// True after an error within a transaction.
     is_aborted: bool,
@@ -64,7 +64,7 @@ struct Session {
 struct Transfer {
     step: TransferStep,
     begun: Instant,
-    taken: Taken,
+    taken: TakenPart,
     rows: usize,
     /// Number of the last message, plus one.
     end: u64,
@@ -82,20 +82,20 @@ enum TransferStep {
 impl Database {
     /// Writes to the database at `address`, into the table that `header` describes.
     pub(super) fn new(address: PostgresAddress, header: &[u8], tls: TlsFiles) -> Database {
-        let table = ServerTable::of(header, &address);
+        let table = ServerTable::from_header(header, &address);
         let (session, doubt, complaint) = (None, None, None);
         Database { address, tls, table, session, doubt, rows: ROWS_MAX, complaint, text: Vec::new() }
     }
 
     /// Begins a transaction with the messages of `batch` from `first` on. Returns the taken messages at once if there
     /// is nothing to write, otherwise `None`.
-    fn begin(&mut self, batch: &Batch, first: usize) -> io::Result<Option<Taken>> {
-        let Some(session) = &mut self.session else { return Err(closed()) };
-        let mut taken = Taken::default();
+    fn begin(&mut self, batch: &Batch, first: usize) -> io::Result<Option<TakenPart>> {
+        let Some(session) = &mut self.session else { return Err(closed_error()) };
+        let mut taken = TakenPart::default();
         let (mut rows, mut end, mut cells) = (0, first, Vec::new());
         self.text.clear();
         for message in (first..).map_while(|index| batch.message(index)).take(self.rows) {
-            let mut values = TypedValues::of(message);
+            let mut values = TypedValues::from_bytes(message);
             end += 1;
             if values.next() != Some(TypedValue::Integer(self.table.id)) {
                 // The row waited on disk while the columns were changed.
@@ -125,7 +125,7 @@ impl Database {
             begun: Instant::now(),
             taken,
             rows,
-            end: batch.first() + end as u64,
+            end: batch.first_number() + end as u64,
             transaction: None,
             fault: None,
             is_committed: false,
@@ -134,17 +134,17 @@ impl Database {
     }
 
     /// Continues the transaction in progress while the server answers soon.
-    fn go_on(&mut self) -> io::Result<Taken> {
-        let Some(session) = &mut self.session else { return Err(closed()) };
-        let Some(transfer) = &mut session.transfer else { return Ok(Taken::default()) };
-        let until = Instant::now() + PATIENCE;
+    fn continue_transfer(&mut self) -> io::Result<TakenPart> {
+        let Some(session) = &mut self.session else { return Err(closed_error()) };
+        let Some(transfer) = &mut session.transfer else { return Ok(TakenPart::default()) };
+        let until = Instant::now() + WRITE_TIMEOUT;
         while transfer.begun.elapsed() < SILENCE {
             let left = until.saturating_duration_since(Instant::now());
-            let Some(message) = session.wire.next(left)? else { return Ok(Taken::default()) };
+            let Some(message) = session.wire.next(left)? else { return Ok(TakenPart::default()) };
             let is_over = left.is_zero();
             match message {
                 Message::DataRow(row) => {
-                    let cells = wire::cells(&row)?;
+                    let cells = wire::row_cells(&row)?;
                     let number = cells.first().and_then(|cell| cell.as_deref()?.parse().ok());
                     transfer.transaction = transfer.transaction.or(number);
                 }
@@ -155,7 +155,7 @@ impl Database {
                 Message::ReadyForQuery(body) => {
                     session.is_aborted = body.status() == b'E';
                     if transfer.step == TransferStep::Committing || transfer.fault.is_some() {
-                        return self.ended();
+                        return self.finish_transfer();
                     }
                     transfer.step = TransferStep::Committing;
                     frontend::query("COMMIT", &mut session.wire.out)?;
@@ -164,7 +164,7 @@ impl Database {
             }
             // An endless stream of messages must not block the thread here.
             if is_over {
-                return Ok(Taken::default());
+                return Ok(TakenPart::default());
             }
         }
         let text =
@@ -173,46 +173,46 @@ impl Database {
     }
 
     /// Evaluates the server's answer: it has taken the rows, or refused them.
-    fn ended(&mut self) -> io::Result<Taken> {
+    fn finish_transfer(&mut self) -> io::Result<TakenPart> {
         let transfer = self.session.as_mut().and_then(|session| session.transfer.take());
-        let Some(transfer) = transfer else { return Ok(Taken::default()) };
+        let Some(transfer) = transfer else { return Ok(TakenPart::default()) };
         match transfer.fault {
             None if transfer.is_committed => {
                 self.rows = self.rows.saturating_mul(2).min(ROWS_MAX);
                 Ok(transfer.taken)
             }
             None => Err(io::Error::other(format!("{} has not committed a transaction", self.address))),
-            Some(error) if !error.is_of_the_row() => Err(error.named("cannot write to", &self.address)),
+            Some(error) if !error.is_of_the_row() => Err(error.error_at("cannot write to", &self.address)),
             Some(error) if transfer.rows == 1 => {
-                self.complaint = Some(error.named("a row was rejected by", &self.address).to_string());
+                self.complaint = Some(error.error_at("a row was rejected by", &self.address).to_string());
                 self.rows = 2;
-                Ok(Taken { refused: transfer.taken.refused + 1, ..transfer.taken })
+                Ok(TakenPart { refused: transfer.taken.refused + 1, ..transfer.taken })
             }
             // One of the rows is bad: try fewer at once, so that the others are still delivered.
             Some(_) => {
                 self.rows = (transfer.rows / 2).max(1);
-                Ok(Taken::default())
+                Ok(TakenPart::default())
             }
         }
     }
 
     /// Ends the session. If a COMMIT was written without an answer, the next session has to find out how it ended.
-    fn leave(&mut self) {
+    fn end_session(&mut self) {
         let Some(session) = self.session.take() else { return };
         let Some(transfer) = session.transfer else { return session.wire.end() };
         if let (TransferStep::Committing, Some(transaction)) = (transfer.step, transfer.transaction) {
             let (end, refused) = (transfer.end, transfer.taken.refused);
-            self.doubt = Some(Doubt { transaction, serving: session.serving, end, refused });
+            self.doubt = Some(UnknownTransaction { transaction, serving: session.serving, end, refused });
         }
     }
 
     /// Returns the messages from `first` on that an earlier session has committed.
-    fn known(&mut self, batch: &Batch, first: usize) -> Option<Taken> {
+    fn take_committed(&mut self, batch: &Batch, first: usize) -> Option<TakenPart> {
         let doubt = self.doubt.take_if(|doubt| doubt.transaction == SETTLED)?;
-        let number = batch.first() + first as u64;
-        let index = usize::try_from(doubt.end.checked_sub(batch.first())?).ok()?;
+        let number = batch.first_number() + first as u64;
+        let index = usize::try_from(doubt.end.checked_sub(batch.first_number())?).ok()?;
         let bytes = batch.start_of(index).checked_sub(batch.start_of(first)).filter(|_| doubt.end > number)?;
-        Some(Taken { bytes, refused: doubt.refused })
+        Some(TakenPart { bytes, refused: doubt.refused })
     }
 }
 
@@ -221,54 +221,57 @@ const SETTLED: u64 = 0;
 
 impl Transport for Database {
     fn open(&mut self) -> io::Result<()> {
-        self.leave();
+        self.end_session();
         let (mut wire, process) = login::log_in(&self.address, &self.tls)?;
-        let serving = Serving::ask(&mut wire, process)?;
+        let serving = SessionIdentity::query_identity(&mut wire, process)?;
         if let Some(doubt) = &mut self.doubt {
-            match doubt.settle(&mut wire, &serving)? {
+            match doubt.query_end(&mut wire, &serving)? {
                 TransactionEnd::Committed => doubt.transaction = SETTLED,
                 TransactionEnd::Other => self.doubt = None,
             }
         }
-        let created = self.table.look(&mut wire)?;
-        created.map_err(|error| error.named("cannot create the table in", &self.address))?;
+        let created = self.table.create_or_inspect(&mut wire)?;
+        created.map_err(|error| error.error_at("cannot create the table in", &self.address))?;
         self.session = Some(Session { wire, serving, transfer: None, is_aborted: false });
         Ok(())
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
-        let first = batch.whole_in(at);
-        if let Some(taken) = self.known(batch, first) {
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
+        let first = batch.count_complete(at);
+        if let Some(taken) = self.take_committed(batch, first) {
             return Ok(taken);
         }
-        let session = self.session.as_ref().ok_or_else(closed)?;
+        let session = self.session.as_ref().ok_or_else(closed_error)?;
         let is_begun = session.transfer.is_some();
         let named = |error: io::Error, address: &PostgresAddress| match error.kind() {
             // Errors of the server already have its name.
             ErrorKind::Other | ErrorKind::PermissionDenied | ErrorKind::StorageFull | ErrorKind::NotFound => error,
-            _ => named("cannot write to", &address.to_string(), &error),
+            _ => with_object("cannot write to", &address.to_string(), &error),
         };
         if !is_begun {
             if let Some(taken) = self.begin(batch, first)? {
                 return Ok(taken);
             }
         }
-        self.go_on().map_err(|error| named(error, &self.address))
+        self.continue_transfer().map_err(|error| named(error, &self.address))
     }
 
     fn check(&mut self) -> io::Result<()> {
-        let session = self.session.as_mut().ok_or_else(closed)?;
+        let session = self.session.as_mut().ok_or_else(closed_error)?;
         if session.transfer.is_some() {
             return Ok(());
         }
-        session.wire.look().map_err(|error| named("the connection has ended to", &self.address.to_string(), &error))
+        session
+            .wire
+            .check_open()
+            .map_err(|error| with_object("the connection has ended to", &self.address.to_string(), &error))
     }
 
-    fn complaint(&mut self) -> Option<String> {
+    fn take_refusal_reason(&mut self) -> Option<String> {
         self.complaint.take()
     }
 
     fn close(&mut self) {
-        self.leave();
+        self.end_session();
     }
 }

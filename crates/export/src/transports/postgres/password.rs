@@ -5,7 +5,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 /// Mode bits of everybody except the owner.
-const OTHERS: u32 = 0o077;
+const GROUP_AND_OTHERS_MODE: u32 = 0o077;
 /// Largest password file, in bytes.
 ///
 /// Bound: bytes of a file of passwords. Beyond: the file is refused. By: the author of the file.
@@ -13,7 +13,7 @@ const FILE_MAX: u64 = 1 << 20;
 
 /// Returns the password for a database: from the URL, from PGPASSWORD, or from a line of the file named by `passfile=`
 /// or PGPASSFILE, or of ~/.pgpass.
-pub(super) fn of(address: &PostgresAddress) -> io::Result<String> {
+pub(super) fn find_password(address: &PostgresAddress) -> io::Result<String> {
     let given = address.password.clone();
     let by_environment = || std::env::var("PGPASSWORD").ok().filter(|password| !password.is_empty());
     if let Some(password) = given.or_else(by_environment) {
@@ -38,7 +38,7 @@ pub(super) fn of(address: &PostgresAddress) -> io::Result<String> {
 fn read(path: &Path) -> io::Result<String> {
     let failed = |error: io::Error| io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()));
     let (text, stat) = sys::infile::read_trusted(path, FILE_MAX).map_err(failed)?;
-    if stat.mode & OTHERS != 0 {
+    if stat.mode & GROUP_AND_OTHERS_MODE != 0 {
         let mode = stat.mode & 0o7777;
         let text = format!("{}: other users may access this file (mode {mode:04o}; chmod 600)", path.display());
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
@@ -109,7 +109,7 @@ mod tests {
         let url = format!("//u@h/d?passfile={}", file.path().display());
         let address = PostgresAddress::parse(&url).unwrap();
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o644)).unwrap();
-        let said = of(&address).unwrap_err().to_string();
+        let said = find_password(&address).unwrap_err().to_string();
         assert!(said.contains("chmod 600") && !said.contains("hunter2"), "{said}");
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600)).unwrap();
         assert_eq!(of(&address).unwrap(), "hunter2");

@@ -1,6 +1,6 @@
 //! The connection below the protocol: TCP, a unix socket, or TLS over TCP.
 
-use crate::transports::stream::PATIENCE;
+use crate::transports::stream::WRITE_TIMEOUT;
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
@@ -16,7 +16,7 @@ pub(super) enum Socket {
 
 impl Socket {
     pub(super) fn unix(stream: UnixStream) -> io::Result<Socket> {
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Ok(Socket::Unix(stream))
     }
 

@@ -4,7 +4,7 @@ use super::copy;
 use super::faults::ServerError;
 use super::wire::Wire;
 use crate::PostgresAddress;
-use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, places, quoted};
+use crate::typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, column_indexes, quote_name};
 use std::io;
 
 /// The comment on our view; a view of its name with another comment stays unchanged.
@@ -22,28 +22,28 @@ pub(super) struct ServerTable {
 
 impl ServerTable {
     /// The table that the header of messages describes, in the schema that the address names.
-    pub(super) fn of(header: &[u8], address: &PostgresAddress) -> ServerTable {
+    pub(super) fn from_header(header: &[u8], address: &PostgresAddress) -> ServerTable {
         let shape = TableShape::of_header(header);
-        let schema = address.schema.as_deref().map_or(String::new(), |schema| format!("{}.", quoted(schema)));
+        let schema = address.schema.as_deref().map_or(String::new(), |schema| format!("{}.", quote_name(schema)));
         ServerTable { id: shape.id(), shape, schema, places: Vec::new() }
     }
 
     fn name(&self) -> String {
-        format!("{}{}", self.schema, quoted(&self.shape.name))
+        format!("{}{}", self.schema, quote_name(&self.shape.name))
     }
 
     /// The COPY statement before the rows; `None` if each row is a statement itself.
     pub(super) fn copy(&self) -> Option<String> {
         let names: Vec<String> = match self.shape.procedure.as_deref() {
-            None => self.shape.columns.iter().map(|(name, _)| quoted(name)).collect(),
-            Some("") => self.filled().map(|(name, _)| quoted(name)).collect(),
+            None => self.shape.columns.iter().map(|(name, _)| quote_name(name)).collect(),
+            Some("") => self.filled_columns().map(|(name, _)| quote_name(name)).collect(),
             Some(_) => return None,
         };
         Some(format!("COPY {} ({}) FROM STDIN", self.name(), names.join(", ")))
     }
 
     /// Columns of another program's table for which there are values.
-    fn filled(&self) -> impl Iterator<Item = (&String, usize)> {
+    fn filled_columns(&self) -> impl Iterator<Item = (&String, usize)> {
         self.places.iter().filter_map(|(name, place)| Some((name, (*place)?)))
     }
 
@@ -55,7 +55,7 @@ impl ServerTable {
         cells.extend(values);
         let cell = |place: usize| cells.get(place).copied().unwrap_or(TypedValue::Null);
         if procedure.is_empty() {
-            return copy::put_cells(out, self.filled().map(|(_, place)| cell(place)));
+            return copy::put_cells(out, self.filled_columns().map(|(_, place)| cell(place)));
         }
         out.extend_from_slice(format!("SELECT {procedure}(").as_bytes());
         for (index, (_, place)) in self.places.iter().enumerate() {
@@ -66,7 +66,7 @@ impl ServerTable {
     }
 
     /// Creates the table, or looks up the columns of another program's table.
-    pub(super) fn look(&mut self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
+    pub(super) fn create_or_inspect(&mut self, wire: &mut Wire) -> io::Result<Result<(), ServerError>> {
         if self.shape.procedure.is_none() {
             return self.create(wire);
         }
@@ -82,7 +82,7 @@ impl ServerTable {
                 Err(io::Error::new(io::ErrorKind::NotFound, text))
             }
             Ok(found) => {
-                self.places = places(&found, &self.shape.columns);
+                self.places = column_indexes(&found, &self.shape.columns);
                 // Procedures name tables and each other without a schema.
                 let path = format!("SET search_path = {}\"$user\", public", self.schema.replace('.', ", "));
                 Ok(wire.query(&path)?.map(|_| ()))
@@ -113,7 +113,7 @@ impl ServerTable {
         };
         let missing: Vec<&(String, ColumnType)> =
             self.shape.columns.iter().filter(|(name, _)| !known.contains(name)).collect();
-        let column = |(name, kind): &&(String, ColumnType)| format!("{} {}", quoted(name), sql_type(*kind));
+        let column = |(name, kind): &&(String, ColumnType)| format!("{} {}", quote_name(name), sql_type(*kind));
         let mut statements = vec!["SELECT pg_advisory_xact_lock(hashtext('netwren'))".to_owned()];
         if known.is_empty() {
             let columns: Vec<String> = missing.iter().map(column).collect();
@@ -138,7 +138,7 @@ impl ServerTable {
     /// Returns the statements that create the view; none if its name is taken by an object that is not ours.
     fn view(&self, wire: &mut Wire) -> io::Result<Vec<String>> {
         let Some((view, select)) = &self.shape.view else { return Ok(Vec::new()) };
-        let view = format!("{}{}", self.schema, quoted(view));
+        let view = format!("{}{}", self.schema, quote_name(view));
         let ask = format!(
             "SELECT coalesce(obj_description(to_regclass({0}), 'pg_class'), '') WHERE to_regclass({0}) IS NOT NULL",
             literal(&view)

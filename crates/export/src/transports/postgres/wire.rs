@@ -3,7 +3,7 @@
 use super::faults::{self, ServerError};
 use super::socket::Socket;
 use crate::transports::is_later;
-use crate::transports::stream::PATIENCE;
+use crate::transports::stream::WRITE_TIMEOUT;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{DataRowBody, Header, Message};
@@ -32,9 +32,9 @@ const OPENING: Duration = Duration::from_secs(30);
 /// program that answers in the server's place.
 const OPENING_BYTES_MAX: usize = 1 << 20;
 /// Time limit for reading messages that arrive between requests.
-const IDLE: Duration = Duration::from_millis(200);
+const IDLE_READ_TIMEOUT: Duration = Duration::from_millis(200);
 /// How long one attempt to read an answer waits.
-const LOOK: Duration = Duration::from_millis(50);
+const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(50);
 
 /// The rows of a query, as text.
 pub(super) type Rows = Vec<Vec<Option<String>>>;
@@ -63,7 +63,7 @@ impl Wire {
     /// Writes what the socket takes without a long wait; true once nothing is left to write. If the server takes only a
     /// few bytes at a time, returns after 0.2 s.
     pub(super) fn write_out(&mut self) -> io::Result<bool> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + WRITE_TIMEOUT;
         while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
             if Instant::now() >= until {
                 return Ok(false);
@@ -88,13 +88,13 @@ impl Wire {
     pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Message>> {
         let until = Instant::now() + wait;
         loop {
-            if let Some(message) = self.parsed()? {
+            if let Some(message) = self.parse_message()? {
                 return Ok(Some(message));
             }
             let written = self.write_out();
             let left = until.saturating_duration_since(Instant::now());
             // A server that ends a connection sends the reason first: read it even if nothing can be written.
-            let look = if matches!(written, Ok(true)) { left.max(Duration::from_millis(1)) } else { LOOK };
+            let look = if matches!(written, Ok(true)) { left.max(Duration::from_millis(1)) } else { ATTEMPT_TIMEOUT };
             match self.read(look) {
                 Ok(0) => {
                     return Err(io::Error::new(ErrorKind::ConnectionReset, "the server has closed the connection"));
@@ -105,7 +105,7 @@ impl Wire {
             }
             // A server that sends single bytes does not prolong the wait.
             if left.is_zero() {
-                return self.parsed();
+                return self.parse_message();
             }
         }
     }
@@ -118,7 +118,7 @@ impl Wire {
         Ok(bytes)
     }
 
-    fn parsed(&mut self) -> io::Result<Option<Message>> {
+    fn parse_message(&mut self) -> io::Result<Option<Message>> {
         let no_server = || io::Error::new(ErrorKind::InvalidData, "the program there is not a PostgreSQL server");
         match Header::parse(&self.input).map_err(|_| no_server())? {
             Some(header) if !usize::try_from(header.len()).is_ok_and(|bytes| bytes <= MESSAGE_MAX) => Err(no_server()),
@@ -152,7 +152,7 @@ impl Wire {
         while Instant::now() < until {
             self.write_out()?;
             let mut byte = [0];
-            self.socket.set_read_timeout(LOOK)?;
+            self.socket.set_read_timeout(ATTEMPT_TIMEOUT)?;
             match self.socket.read(&mut byte) {
                 Ok(0) => break,
                 Ok(_) => return Ok(byte[0]),
@@ -179,7 +179,7 @@ impl Wire {
         let (mut rows, mut fault) = (Rows::new(), None);
         loop {
             match self.wait()? {
-                Message::DataRow(row) => rows.push(cells(&row)?),
+                Message::DataRow(row) => rows.push(row_cells(&row)?),
                 Message::ErrorResponse(body) => fault = fault.or(Some(faults::read(&body))),
                 Message::ReadyForQuery(_) => return Ok(fault.map_or(Ok(rows), Err)),
                 _ => {}
@@ -189,8 +189,8 @@ impl Wire {
 
     /// Checks whether the server has closed the connection. Discards other messages; if they do not end, leaves the
     /// rest to the next call.
-    pub(super) fn look(&mut self) -> io::Result<()> {
-        let until = Instant::now() + IDLE;
+    pub(super) fn check_open(&mut self) -> io::Result<()> {
+        let until = Instant::now() + IDLE_READ_TIMEOUT;
         while let Some(message) = self.next(Duration::ZERO)? {
             if let Message::ErrorResponse(body) = message {
                 return Err(faults::read(&body).to_io());
@@ -212,7 +212,7 @@ impl Wire {
 }
 
 /// Returns the cells of a row.
-pub(super) fn cells(row: &DataRowBody) -> io::Result<Vec<Option<String>>> {
+pub(super) fn row_cells(row: &DataRowBody) -> io::Result<Vec<Option<String>>> {
     let cell = |range: Option<std::ops::Range<usize>>| {
         let bytes = row.buffer().get(range?)?;
         Some(String::from_utf8_lossy(bytes).into_owned())
@@ -276,7 +276,7 @@ mod tests {
     fn a_server_that_never_stops_does_not_keep_a_look() {
         let mut wire = talking(NOTICE, Duration::ZERO);
         let begun = Instant::now();
-        wire.look().unwrap();
+        wire.check_open().unwrap();
         assert!(begun.elapsed() < Duration::from_secs(5));
     }
 }

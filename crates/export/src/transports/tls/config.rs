@@ -1,7 +1,7 @@
 //! The TLS settings: certificates and keys, read from their files.
 
 use crate::TlsFiles;
-use crate::transports::named;
+use crate::transports::with_object;
 use rustls::client::{ClientConfig, ResolvesClientCert, Resumption};
 use rustls::crypto::{CryptoProvider, ring};
 use rustls::pki_types::pem::PemObject;
@@ -32,7 +32,8 @@ impl Config {
     /// Reads the files.
     pub(super) fn read(files: &TlsFiles) -> io::Result<Config> {
         let provider = Arc::new(ring::default_provider());
-        let own = Arc::new(OwnCertificate { key: own_key(files, &provider)?, was_asked: AtomicBool::new(false) });
+        let own =
+            Arc::new(OwnCertificate { key: load_client_key(files, &provider)?, was_asked: AtomicBool::new(false) });
         let roots = authorities(files.authorities.as_deref())?;
         let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
         let builder = builder.map_err(|error| io::Error::other(format!("cannot begin TLS: {error}")))?;
@@ -48,7 +49,7 @@ impl Config {
 pub(crate) fn check(files: &TlsFiles) -> io::Result<Vec<String>> {
     Config::read(files)?;
     let Some(key) = files.key.as_ref().or(files.certificate.as_ref()) else { return Ok(Vec::new()) };
-    let mode = fs::metadata(key).map_err(|error| named("cannot read", &key.to_string_lossy(), &error))?;
+    let mode = fs::metadata(key).map_err(|error| with_object("cannot read", &key.to_string_lossy(), &error))?;
     let mode = mode.permissions().mode();
     let warning = format!("{}: every user of this host can read this key (mode {:04o})", key.display(), mode & 0o7777);
     Ok((mode & OTHERS_READ != 0).then_some(warning).into_iter().collect())
@@ -66,7 +67,7 @@ const FILE_MAX: u64 = 16 << 20;
 /// Reads a file that only trusted users can write to, because its contents decide whom to trust.
 fn read(path: &Path) -> io::Result<Vec<u8>> {
     let read = sys::infile::read_trusted(path, FILE_MAX);
-    read.map(|(bytes, _)| bytes).map_err(|error| named("cannot read", &path.to_string_lossy(), &error))
+    read.map(|(bytes, _)| bytes).map_err(|error| with_object("cannot read", &path.to_string_lossy(), &error))
 }
 
 fn certificates(path: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
@@ -101,7 +102,7 @@ fn authorities(path: Option<&Path>) -> io::Result<RootCertStore> {
     Ok(roots)
 }
 
-fn own_key(files: &TlsFiles, provider: &CryptoProvider) -> io::Result<Option<Arc<CertifiedKey>>> {
+fn load_client_key(files: &TlsFiles, provider: &CryptoProvider) -> io::Result<Option<Arc<CertifiedKey>>> {
     let (certificate, key) = match (&files.certificate, &files.key) {
         (None, None) => return Ok(None),
         (None, Some(key)) => return Err(invalid(key, "a key is useless without its certificate (--tls-cert)")),
@@ -128,7 +129,7 @@ pub(super) struct OwnCertificate {
 
 impl OwnCertificate {
     /// True if the receiver has asked for a certificate, whether we have one or not.
-    pub(super) fn was_asked(&self) -> bool {
+    pub(super) fn was_requested(&self) -> bool {
         self.was_asked.load(Ordering::Relaxed)
     }
 }

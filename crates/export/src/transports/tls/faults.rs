@@ -8,11 +8,11 @@ use std::path::Path;
 use sys::clock::WallTime;
 
 /// Converts an error of the connection to `receiver`.
-pub(in crate::transports) fn of(error: &Error, receiver: &str, files: &TlsFiles) -> io::Error {
+pub(in crate::transports) fn io_error(error: &Error, receiver: &str, files: &TlsFiles) -> io::Error {
     let text = match error {
         Error::InvalidCertificate(wrong) => certificate(wrong, receiver, files),
         Error::NoCertificatesPresented => format!("{receiver} presents no certificate"),
-        Error::AlertReceived(alert) => refused(*alert, receiver, files),
+        Error::AlertReceived(alert) => alert_text(*alert, receiver, files),
         Error::InvalidMessage(_) => format!("{receiver} does not speak TLS"),
         other => format!("no TLS with {receiver}: {}", in_words(&other.to_string())),
     };
@@ -31,8 +31,9 @@ fn certificate(wrong: &CertificateError, receiver: &str, files: &TlsFiles) -> St
         }
         CertificateError::NotValidForName => format!("the certificate of {receiver} is for another host"),
         CertificateError::NotValidForNameContext { presented, .. } => {
-            let names: Vec<&str> = presented.iter().map(|name| bare(name)).collect();
-            let names = if names.is_empty() { "no host".into() } else { sys::escaped(names.join(", ").as_bytes()) };
+            let names: Vec<&str> = presented.iter().map(|name| strip_wrapper(name)).collect();
+            let names =
+                if names.is_empty() { "no host".into() } else { sys::escape_bytes(names.join(", ").as_bytes()) };
             format!("the certificate of {receiver} is not for this host; it is for {names}")
         }
         // BadSignature: an authority has the issuer's name but another key.
@@ -77,16 +78,16 @@ fn in_words(text: &str) -> String {
         words.extend(c.to_lowercase());
         before = c;
     }
-    sys::escaped(words.as_bytes()).into()
+    sys::escape_bytes(words.as_bytes()).into()
 }
 
 /// Returns `log.example` for `DnsName("log.example")`.
-fn bare(name: &str) -> &str {
+fn strip_wrapper(name: &str) -> &str {
     name.split_once("(\"").and_then(|(_, rest)| rest.strip_suffix("\")")).unwrap_or(name)
 }
 
 /// Describes the receiver's reason for ending the connection.
-fn refused(alert: AlertDescription, receiver: &str, files: &TlsFiles) -> String {
+fn alert_text(alert: AlertDescription, receiver: &str, files: &TlsFiles) -> String {
     let own = match files.certificate.as_deref() {
         Some(path) => format!("our certificate {}", in_file(path)),
         None => return without_certificate(alert, receiver),
@@ -132,7 +133,7 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
-    fn no_fault_is_told_by_a_name_of_a_type() {
+    fn no_fault_is_reported_by_the_name_of_a_type() {
         #[derive(Debug)]
         struct CaUsedAsEndEntity;
         impl std::fmt::Display for CaUsedAsEndEntity {
@@ -151,7 +152,7 @@ mod tests {
             (Error::Other(other()), "ca used as end entity"),
             (Error::PeerIncompatible(rustls::PeerIncompatible::NoCipherSuitesInCommon), "no cipher suites in common"),
         ] {
-            let said = of(&fault, "log.example:6514", &TlsFiles::default()).to_string();
+            let said = io_error(&fault, "log.example:6514", &TlsFiles::default()).to_string();
             assert!(said.contains(says) && !said.contains("Error("), "{said}");
         }
     }

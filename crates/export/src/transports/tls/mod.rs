@@ -10,9 +10,9 @@ mod session;
 
 pub(crate) use config::check;
 
-use super::stream::closed;
+use super::stream::closed_error;
 use super::tcp::connect;
-use super::{Taken, Transport};
+use super::{TakenPart, Transport};
 use crate::{Batch, TlsFiles};
 use config::Config;
 use rustls::pki_types::ServerName;
@@ -22,7 +22,7 @@ use std::io::{self, ErrorKind};
 /// Most bytes of messages that are encrypted at once; the receiver must take them before more are encrypted.
 const SEALED_AT_ONCE: usize = 256 << 10;
 /// Bytes that the receiver's TLS may have read from its kernel but not passed on: it loses them if it is killed.
-const HELD_BY_RECEIVER: u64 = 64 << 10;
+const RECEIVER_BUFFER_BYTES: u64 = 64 << 10;
 
 /// The TLS settings for a connection of another protocol, to a server with a certificate for its host.
 #[cfg(feature = "postgres")]
@@ -31,7 +31,7 @@ pub(super) fn client_config(files: &TlsFiles) -> io::Result<std::sync::Arc<rustl
 }
 
 #[cfg(feature = "postgres")]
-pub(super) use faults::of as fault;
+pub(super) use faults::io_error as fault;
 
 /// A connection over TLS.
 pub(super) struct Tls {
@@ -56,7 +56,7 @@ impl Tls {
     }
 
     fn session(&mut self) -> io::Result<&mut Session> {
-        self.session.as_mut().ok_or_else(closed)
+        self.session.as_mut().ok_or_else(closed_error)
     }
 }
 
@@ -70,31 +70,31 @@ impl Transport for Tls {
         Ok(())
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<Taken> {
+    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
         let session = self.session()?;
-        session.usable()?;
+        session.check_usable()?;
         session.push_out(true);
-        if session.is_behind() {
+        if session.has_unsent_bytes() {
             // The receiver may wait until its own data is read.
             session.pull();
-            return session.usable().map(|()| Taken::default());
+            return session.check_usable().map(|()| TakenPart::default());
         }
         let bytes = batch.bytes().get(at..).unwrap_or_default();
         let bytes = bytes.get(..SEALED_AT_ONCE).unwrap_or(bytes);
         session.seal(bytes)?;
         // The next call reports any fault from here on: these bytes count as taken.
         session.push_out(true);
-        Ok(Taken { bytes: bytes.len(), refused: 0 })
+        Ok(TakenPart { bytes: bytes.len(), refused: 0 })
     }
 
-    fn unconfirmed(&mut self) -> io::Result<u64> {
+    fn unconfirmed_bytes(&mut self) -> io::Result<u64> {
         let session = self.session()?;
         session.push_out(false);
-        session.unconfirmed()
+        session.unconfirmed_bytes()
     }
 
     fn unread_max(&mut self) -> u64 {
-        self.session.as_ref().map_or(0, |session| session.unread_max() + HELD_BY_RECEIVER)
+        self.session.as_ref().map_or(0, |session| session.unread_max() + RECEIVER_BUFFER_BYTES)
     }
 
     /// Only a receiver that has ended TLS in order, and then TCP, has certainly read everything: anyone on the path
@@ -107,7 +107,7 @@ impl Transport for Tls {
         let session = self.session()?;
         session.pull();
         session.push_out(false);
-        session.usable()
+        session.check_usable()
     }
 
     fn close(&mut self) {

@@ -20,14 +20,14 @@ struct RecordEnd {
 
 impl Records {
     /// Adds `messages` encrypted bytes, whose records end at byte `wire` of the connection.
-    pub(super) fn sealed(&mut self, messages: usize, wire: u64) {
+    pub(super) fn add_encrypted(&mut self, messages: usize, wire: u64) {
         self.taken += messages as u64;
         self.ends.push_back(RecordEnd { messages: self.taken, wire });
     }
 
     /// Updates `delivered`: the receiver's kernel has acknowledged the first `wire` bytes of the connection. Part of a
     /// record is useless to the receiver and does not count.
-    pub(super) fn acknowledged(&mut self, wire: u64) {
+    pub(super) fn add_acknowledged(&mut self, wire: u64) {
         while let Some(end) = self.ends.front().filter(|end| end.wire <= wire) {
             self.delivered = end.messages;
             self.ends.pop_front();
@@ -35,7 +35,7 @@ impl Records {
     }
 
     /// Bytes of messages in records that are not acknowledged completely.
-    pub(super) fn unconfirmed(&self) -> u64 {
+    pub(super) fn unconfirmed_bytes(&self) -> u64 {
         self.taken - self.delivered
     }
 }
@@ -48,12 +48,12 @@ mod tests {
     fn only_whole_records_are_delivered() {
         let mut records = Records::default();
         // A handshake of 500 bytes came first; each record costs 22 bytes.
-        records.sealed(100, 622);
-        records.sealed(16_384, 17_028);
-        records.sealed(10, 17_060);
+        records.add_encrypted(100, 622);
+        records.add_encrypted(16_384, 17_028);
+        records.add_encrypted(10, 17_060);
         let mut unconfirmed = |wire| {
-            records.acknowledged(wire);
-            records.unconfirmed()
+            records.add_acknowledged(wire);
+            records.unconfirmed_bytes()
         };
         assert_eq!([0, 500, 621].map(&mut unconfirmed), [16_494; 3]);
         assert_eq!([622, 17_027].map(&mut unconfirmed), [16_394; 2]);

@@ -33,7 +33,7 @@ const READS_MAX: usize = 512;
 
 /// The result of a read.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Heard {
+enum ReadResult {
     Something,
     Nothing,
 }
@@ -65,7 +65,7 @@ impl Session {
         files: &TlsFiles,
     ) -> io::Result<Session> {
         let tls = ClientConnection::new(Arc::clone(&config.client), name);
-        let tls = tls.map_err(|error| faults::of(&error, receiver, files))?;
+        let tls = tls.map_err(|error| faults::io_error(&error, receiver, files))?;
         let mut session = Session {
             tls,
             stream,
@@ -84,13 +84,13 @@ impl Session {
 
     fn shake_hands(&mut self, own: &OwnCertificate) -> io::Result<()> {
         let until = Instant::now() + HANDSHAKE;
-        while self.tls.is_handshaking() || self.is_behind() {
+        while self.tls.is_handshaking() || self.has_unsent_bytes() {
             self.collect();
             self.push_out(true);
             if self.tls.is_handshaking() {
-                self.hear_until(until);
+                self.read_until(until);
             }
-            self.usable()?;
+            self.check_usable()?;
             if Instant::now() >= until {
                 let seconds = HANDSHAKE.as_secs();
                 let text = format!("{} did not finish the TLS handshake within {seconds} s", self.receiver);
@@ -98,15 +98,15 @@ impl Session {
             }
             self.collect();
         }
-        if own.was_asked() && self.tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_3) {
-            self.hear_until(Instant::now() + JUDGEMENT);
-            self.usable()?;
+        if own.was_requested() && self.tls.protocol_version() == Some(rustls::ProtocolVersion::TLSv1_3) {
+            self.read_until(Instant::now() + JUDGEMENT);
+            self.check_usable()?;
         }
         Ok(())
     }
 
     /// Fails if the connection cannot be used any more.
-    pub(super) fn usable(&self) -> io::Result<()> {
+    pub(super) fn check_usable(&self) -> io::Result<()> {
         match &self.fault {
             None => Ok(()),
             Some((kind, text)) => Err(io::Error::new(*kind, text.clone())),
@@ -114,7 +114,7 @@ impl Session {
     }
 
     /// True if encrypted bytes wait for the socket.
-    pub(super) fn is_behind(&self) -> bool {
+    pub(super) fn has_unsent_bytes(&self) -> bool {
         self.out_at < self.out.len() || self.tls.wants_write()
     }
 
@@ -128,7 +128,7 @@ impl Session {
         for piece in bytes.chunks(RECORD) {
             self.tls.writer().write_all(piece)?;
             self.collect();
-            self.records.sealed(piece.len(), self.wire + (self.out.len() - self.out_at) as u64);
+            self.records.add_encrypted(piece.len(), self.wire + (self.out.len() - self.out_at) as u64);
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Session {
     }
 
     fn write_out(&mut self) -> io::Result<()> {
-        let until = Instant::now() + stream::PATIENCE;
+        let until = Instant::now() + stream::WRITE_TIMEOUT;
         while let Some(rest) = self.out.get(self.out_at..).filter(|rest| !rest.is_empty()) {
             match self.stream.write(rest) {
                 Ok(0) => return Err(ErrorKind::WriteZero.into()),
@@ -183,13 +183,13 @@ impl Session {
     }
 
     /// Bytes of messages in records that the receiver's kernel has not acknowledged completely.
-    pub(super) fn unconfirmed(&mut self) -> io::Result<u64> {
+    pub(super) fn unconfirmed_bytes(&mut self) -> io::Result<u64> {
         let unacknowledged = unacknowledged(self.stream.as_fd());
         let unacknowledged = unacknowledged.map_err(|errno| io::Error::from_raw_os_error(errno.0))?;
         // Look afterwards, so that everything acknowledged above is covered.
-        self.window.look(&self.stream);
-        self.records.acknowledged(self.wire.saturating_sub(unacknowledged));
-        Ok(self.records.unconfirmed())
+        self.window.update_window(&self.stream);
+        self.records.add_acknowledged(self.wire.saturating_sub(unacknowledged));
+        Ok(self.records.unconfirmed_bytes())
     }
 
     /// Reads what the receiver has sent: the end of the connection, new keys, or its reason for refusing us.
@@ -198,7 +198,7 @@ impl Session {
             return self.fail(error.kind(), || error.to_string());
         }
         for _ in 0..READS_MAX {
-            if self.fault.is_some() || self.hear() == Heard::Nothing {
+            if self.fault.is_some() || self.read_available() == ReadResult::Nothing {
                 break;
             }
         }
@@ -208,33 +208,33 @@ impl Session {
     }
 
     /// Reads once; waits until `until` at the latest.
-    fn hear_until(&mut self, until: Instant) {
+    fn read_until(&mut self, until: Instant) {
         let left = until.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match self.stream.set_read_timeout(Some(left)) {
-            Ok(()) => _ = self.hear(),
+            Ok(()) => _ = self.read_available(),
             Err(error) => self.fail(error.kind(), || error.to_string()),
         }
     }
 
-    fn hear(&mut self) -> Heard {
+    fn read_available(&mut self) -> ReadResult {
         match self.tls.read_tls(&mut self.stream) {
-            Ok(0) => self.ended(),
+            Ok(0) => self.handle_tcp_end(),
             Ok(_) => {
                 self.understand();
-                return Heard::Something;
+                return ReadResult::Something;
             }
             Err(error) if is_later(&error) => {}
             Err(error) => self.fail(ErrorKind::ConnectionReset, || format!("the connection has ended: {error}")),
         }
-        Heard::Nothing
+        ReadResult::Nothing
     }
 
     fn understand(&mut self) {
         match self.tls.process_new_packets() {
             Ok(state) if state.peer_has_closed() => self.wait_for_end(),
-            Ok(_) => self.forget_answers(),
+            Ok(_) => self.discard_answers(),
             Err(error) => {
-                let fault = faults::of(&error, &self.receiver, &self.files);
+                let fault = faults::io_error(&error, &self.receiver, &self.files);
                 self.fail(fault.kind(), || fault.to_string());
                 // Send the alert that explains the error, in case the receiver still reads.
                 self.collect();
@@ -244,7 +244,7 @@ impl Session {
     }
 
     /// Discards data from the receiver, which is never needed.
-    fn forget_answers(&mut self) {
+    fn discard_answers(&mut self) {
         let mut place = [0; 4096];
         while matches!(self.tls.reader().read(&mut place), Ok(1..)) {}
     }
@@ -260,7 +260,7 @@ impl Session {
     }
 
     /// Handles an end of TCP without an end of TLS.
-    fn ended(&mut self) {
+    fn handle_tcp_end(&mut self) {
         let when = if self.tls.is_handshaking() { " during the TLS handshake" } else { "" };
         let text = format!("{} has closed the connection{when}", self.receiver);
         self.fail(ErrorKind::ConnectionAborted, || text);
@@ -280,7 +280,7 @@ impl Session {
             self.tls.send_close_notify();
             self.push_out(true);
         }
-        if self.fault.is_none() && !self.is_behind() {
+        if self.fault.is_none() && !self.has_unsent_bytes() {
             stream::end(&self.stream);
         }
     }

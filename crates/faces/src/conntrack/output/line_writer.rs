@@ -29,7 +29,7 @@ impl ByteSink for LineWriter<'_> {
     fn text(&mut self, text: &str) {
         self.line.make_room(self.out);
         if text.len() <= Line::SHORT {
-            return self.line.short(text.as_bytes());
+            return self.line.put_short(text.as_bytes());
         }
         self.line.drain(self.out);
         self.out.extend_from_slice(text.as_bytes());

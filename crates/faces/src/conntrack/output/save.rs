@@ -38,7 +38,7 @@ pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, change: 
     command.number("--reply-zone", row.reply.zone.map(u32::from));
     command.addr("-s", row.orig.src);
     command.addr("-d", row.orig.dst);
-    let rewritten = |done: u32, now: Addr, before: Addr| now != before && row.status.is_none_or(|s| s.has(done));
+    let rewritten = |done: u32, now: Addr, before: Addr| now != before && row.status.is_none_or(|s| s.contains(done));
     command.addr(if rewritten(DST_NAT_DONE, row.reply.src, row.orig.dst) { "-g" } else { "-r" }, row.reply.src);
     command.addr(if rewritten(SRC_NAT_DONE, row.reply.dst, row.orig.src) { "-n" } else { "-q" }, row.reply.dst);
     command.protocol(row, layout.options.bug_compatible);
@@ -69,7 +69,7 @@ impl Words<'_, '_> {
 
     fn status(&mut self, status: CtStatus) {
         let mut between = " ";
-        for (_, name) in STATUS.iter().filter(|(bit, _)| status.has(*bit)) {
+        for (_, name) in STATUS.iter().filter(|(bit, _)| status.contains(*bit)) {
             put!(self.line, std::mem::replace(&mut between, ","), *name);
         }
         put!(self.line, when(between == " ", " UNSET"));

@@ -19,7 +19,7 @@ pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: 
     put!(line, row.timeout_s.map(|timeout| (" ", timeout)), row.state.map(|state| (" ", words::state(state))));
     put_tuple(line, &row.orig, "src", "dst");
     put!(line, row.orig.zone.map(|zone| (" zone-orig=", zone)), counters(row.counters_orig));
-    put!(line, when(row.status.is_some_and(|status| !status.has(CtStatus::SEEN_REPLY)), " [UNREPLIED]"));
+    put!(line, when(row.status.is_some_and(|status| !status.contains(CtStatus::SEEN_REPLY)), " [UNREPLIED]"));
     put_tuple(line, &row.reply, "src", "dst");
     put!(line, row.reply.zone.map(|zone| (" zone-reply=", zone)), counters(row.counters_reply));
     put!(line, row.status.map(assured), row.mark.map(|mark| (" mark=", mark)));
@@ -77,5 +77,5 @@ fn counters(counters: Option<CtCounters>) -> Option<impl for<'a> Put<LineWriter<
 fn assured(status: CtStatus) -> &'static str {
     let words =
         [(CtStatus::HW_OFFLOAD, " [HW_OFFLOAD]"), (CtStatus::OFFLOAD, " [OFFLOAD]"), (CtStatus::ASSURED, " [ASSURED]")];
-    words.into_iter().find(|(bit, _)| status.has(*bit)).map_or("", |(_, word)| word)
+    words.into_iter().find(|(bit, _)| status.contains(*bit)).map_or("", |(_, word)| word)
 }

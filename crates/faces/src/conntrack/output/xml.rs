@@ -112,8 +112,8 @@ fn put_more(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: &Layout<'_>)
     );
     put!(line, row.uses.map(|uses| Element("use", uses)), row.id.map(|id| Element("id", id)));
     if let Some(status) = row.status {
-        put!(line, when(status.has(CtStatus::ASSURED), "<assured/>"));
-        put!(line, when(!status.has(CtStatus::SEEN_REPLY), "<unreplied/>"));
+        put!(line, when(status.contains(CtStatus::ASSURED), "<assured/>"));
+        put!(line, when(!status.contains(CtStatus::SEEN_REPLY), "<unreplied/>"));
     }
     let (start, stop) = (row.start_ns, row.stop_ns);
     if layout.options.ktimestamp && (start.is_some() || stop.is_some()) {

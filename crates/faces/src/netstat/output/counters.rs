@@ -258,7 +258,7 @@ UdpLite6:
     }
 
     #[test]
-    fn garbage_is_told_and_never_fatal() {
+    fn garbage_is_reported_and_never_fatal() {
         let mut statistics = Statistics::new(ALL);
         for file in [&b"no colon here\nnor here\n"[..], b"Tcp: A B\nTcp 1 2\n"] {
             assert_eq!(statistics.put_pairs(&mut Vec::new(), file, ""), Err(Garbled));

@@ -276,7 +276,7 @@ mod tests {
 
     fn line(row: &ProcRoute<'_>, options: RouteOptions) -> String {
         let mut out = Vec::new();
-        put_route(&mut out, row, &options, NetworkNames { network: &network }, &Lookups::none());
+        put_route(&mut out, row, &options, NetworkNames { network: &network }, &Lookups::empty());
         String::from_utf8(out).unwrap()
     }
 
@@ -320,7 +320,7 @@ mod tests {
             ProcRoute { target: six("fe80::"), gateway: Addr::ANY6, prefix_len: 64, metric: 256, refs: 12, ..route() };
         let text = |row: &ProcRoute<'_>, options: RouteOptions| {
             let mut out = Vec::new();
-            put_route6(&mut out, row, &options, &Lookups::none());
+            put_route6(&mut out, row, &options, &Lookups::empty());
             String::from_utf8(out).unwrap()
         };
         let plain = "fe80::/64                      ::                         UG   256 12      0 veth-long\n";
@@ -337,8 +337,8 @@ mod tests {
     fn memberships_by_example() {
         let row = Membership { iface: b"lo", users: 1, group: Addr::V4([224, 0, 0, 1]) };
         let mut out = Vec::new();
-        put_membership(&mut out, &row, true, false, &Lookups::none());
-        put_membership(&mut out, &Membership { iface: b"a\n", users: -3, ..row }, false, false, &Lookups::none());
+        put_membership(&mut out, &row, true, false, &Lookups::empty());
+        put_membership(&mut out, &Membership { iface: b"a\n", users: -3, ..row }, false, false, &Lookups::empty());
         assert_eq!(
             String::from_utf8(out).unwrap(),
             "lo              1      224.0.0.1\na?              -3     224.0.0.1\n"

@@ -263,8 +263,10 @@ mod tests {
     fn write(options: SocketLayout, rows: &[Socket<'_>]) -> String {
         let owner = |pid, name: &[u8]| Owner { pid, fd: 3, process: Comm::new(name), started: 0 };
         let known = Known([owner(27875, b"second"), owner(10425, b"first"), owner(9, b"no\ncmdline")]);
-        let lookups =
-            Lookups::none().with(LookupId::Owners, &known).with(LookupId::Users, &known).with(LookupId::Hosts, &known);
+        let lookups = Lookups::empty()
+            .with_lookup(LookupId::Owners, &known)
+            .with_lookup(LookupId::Users, &known)
+            .with_lookup(LookupId::Hosts, &known);
         let names = Names {
             service: &|_, port| (port == 443).then_some(b"https".as_slice()),
             argv0: &|pid, out| {

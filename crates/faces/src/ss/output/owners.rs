@@ -158,7 +158,7 @@ mod tests {
         let shows = if threads { show::PROCESSES | show::THREADS } else { show::PROCESSES };
         let options = Options { context, ..Options::plain(Layout::V6_1).with(shows) };
         let known = known();
-        let lookups = Lookups::none().with(LookupId::Owners, &known);
+        let lookups = Lookups::empty().with_lookup(LookupId::Owners, &known);
         let row = Socket { inode: 5, ..Socket::EMPTY };
         let mut out = Vec::new();
         put(&mut out, &row, &lookups, &mut Vec::new(), &options, Some(&known));

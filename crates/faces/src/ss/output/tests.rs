@@ -43,10 +43,10 @@ fn test_lookup() -> TestLookup {
 
 fn print(options: Options, rows: &[Socket<'_>]) -> String {
     let test_lookup = test_lookup();
-    let lookups = Lookups::none()
-        .with(LookupId::Ifaces, &test_lookup)
-        .with(LookupId::Owners, &test_lookup)
-        .with(LookupId::Cgroups, &test_lookup);
+    let lookups = Lookups::empty()
+        .with_lookup(LookupId::Ifaces, &test_lookup)
+        .with_lookup(LookupId::Owners, &test_lookup)
+        .with_lookup(LookupId::Cgroups, &test_lookup);
     let services = |proto, port| if (proto, port) == (Proto::Tcp, 80) { Some(&b"http"[..]) } else { None };
     let mut writer = Writer::new(options, &services, Vec::new());
     for row in rows {
@@ -408,7 +408,7 @@ raw   UNCONN 0      0            0.0.0.0:ipproto-1       0.0.0.0:*   \n";
     let nobody = |_: u32, _: &mut Vec<u8>| false;
     let services = |_: Proto, _: u16| None;
     let test_lookup = test_lookup();
-    let lookups = Lookups::none().with(LookupId::Ifaces, &test_lookup);
+    let lookups = Lookups::empty().with_lookup(LookupId::Ifaces, &test_lookup);
     let mut writer = Writer::new(plain, &services, Vec::new()).naming(&nobody);
     rows.iter().for_each(|row| writer.row(row, &lookups).unwrap());
     writer.finish().unwrap();
@@ -466,7 +466,7 @@ fn the_short_ways_print_the_same() {
         if slowly {
             writer = writer.slowly();
         }
-        rows.iter().for_each(|row| writer.row(row, &Lookups::none()).unwrap());
+        rows.iter().for_each(|row| writer.row(row, &Lookups::empty()).unwrap());
         writer.finish().unwrap();
         writer.into_inner()
     };

@@ -25,11 +25,11 @@ impl Stamps {
     /// Appends the time of a packet and a blank.
     pub(super) fn put(&mut self, out: &mut Vec<u8>, options: &TcpdumpOptions, packet: &CapturedBytes<'_>) {
         let time_ns = packet.time_ns;
-        let whole = || packet.far.map_or(time_ns.into(), FarTime::ns);
+        let whole = || packet.far.map_or(time_ns.into(), FarTime::nanoseconds);
         match (options.stamp, packet.far) {
             (Stamp::None, _) => return,
             (Stamp::Epoch, Some(far)) => {
-                let ns = far.ns().unsigned_abs();
+                let ns = far.nanoseconds().unsigned_abs();
                 out.extend_from_slice(if far.is_before_1970() { b"-" } else { b"" });
                 // Seconds of a far time have 64 bits.
                 put_u64(out, (ns / u128::from(NS)) as u64);

@@ -61,7 +61,7 @@ fn a_read_that_does_not_return_costs_one_command_line() {
 }
 
 #[test]
-fn only_so_many_reads_are_left_behind() {
+fn abandoned_reads_are_bounded() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let proc = tempfile::tempdir().unwrap();
     let held: Vec<File> = (101..104).map(|pid| stuck_process(proc.path(), pid)).collect();
@@ -115,7 +115,7 @@ impl Drop for HeldMemory {
 fn root_a_process_that_locks_its_memory_costs_its_own_command_line() {
     testkit::require_root!();
     if !Path::new("/dev/fuse").exists() {
-        return testkit::loud("not tested here: no /dev/fuse");
+        return testkit::print_loud("not tested here: no /dev/fuse");
     }
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
     let folder = tempfile::tempdir().unwrap();

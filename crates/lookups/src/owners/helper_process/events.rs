@@ -71,7 +71,7 @@ impl RowSink<SocketEvents> for EventSink<'_> {
             return Disposition::Closed;
         }
         let owner = row.holder.map(|holder| Owner { pid: holder.pid, fd: 0, process: holder.process, started: 0 });
-        let cells = cells.all();
+        let cells = cells.all_cells();
         let word = |at: usize| if let Some(Value::Bytes(word)) = cells.get(at) { *word } else { &[] };
         let words = [word(0), word(1), word(2), word(3), word(4)];
         let socket = Socket {

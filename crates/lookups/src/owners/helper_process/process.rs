@@ -55,7 +55,7 @@ pub fn run(words: impl Iterator<Item = OsString>) -> Exit {
     let Some(options) = OwnerOptions::parse(words) else { return Exit::Usage };
     let Some(requests) = Helper::serve(NAME) else { return Exit::Usage };
     let Ok(messages) = requests.try_clone() else { return Exit::Failed };
-    let _ = rights::keep_only(CapSet::of(&NEEDED));
+    let _ = rights::keep_only(CapSet::from_caps(&NEEDED));
     match send_owners(options, &Outbox::new(messages), &requests) {
         Some(()) => Exit::Ok,
         None => Exit::Failed,

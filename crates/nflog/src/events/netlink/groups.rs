@@ -3,7 +3,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use netlink::{Messages, Request};
-use sys::{Errno, NetlinkSocket, Received, SysError, clock};
+use sys::{Errno, NetlinkSocket, ReceivedMessage, SysError, clock};
 
 use crate::events::succession::InheritedGroup;
 use crate::uapi::{
@@ -27,15 +27,15 @@ const QTHRESH: u32 = 1000;
 const NLMSG_ERROR: u16 = 2;
 
 /// Maximum number of times that an inherited socket is asked for an answer.
-const ASKED_MAX: u32 = 5;
-/// See [`ASKED_MAX`]: this time without a datagram means that there will be no answer.
+const QUERIES_MAX: u32 = 5;
+/// See [`QUERIES_MAX`]: this time without a datagram means that there will be no answer.
 const ANSWER_MS: i32 = 500;
 /// Maximum number of datagrams received at once from such a socket before the receiving thread takes it over.
 const DATAGRAMS_MAX: u32 = 10_000;
 
 /// How the kernel delivers the records of a group.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Delivery {
+pub(crate) struct DeliveryOptions {
     /// Number of bytes to copy of each packet.
     pub(crate) copy_bytes: u32,
     /// Time for which records may accumulate.
@@ -70,7 +70,7 @@ impl GroupSocket {
     pub(crate) fn adopt(
         inherited: InheritedGroup,
         netns_id: u64,
-        delivery: Delivery,
+        delivery: DeliveryOptions,
         early: &mut Vec<Vec<u8>>,
     ) -> Result<GroupSocket, String> {
         let group = inherited.group;
@@ -83,9 +83,9 @@ impl GroupSocket {
         // A request without a command changes settings only if it comes from the socket that has bound the group.
         let mut request = config(group);
         configure(&mut request, delivery);
-        match socket.settle(&request, early).map_err(|error| error.to_string())? {
+        match socket.send_and_wait(&request, early).map_err(|error| error.to_string())? {
             Some(Errno(0)) => Ok(socket),
-            Some(errno) if errno.is_gone() => Err(format!("it has not bound group {group}")),
+            Some(errno) if errno.is_missing_object() => Err(format!("it has not bound group {group}")),
             Some(Errno::PERM) => Err(format!("another socket has bound group {group}")),
             Some(errno) => Err(format!("the kernel rejects its settings: {errno}")),
             None => Err("the kernel does not answer on it".to_owned()),
@@ -94,11 +94,11 @@ impl GroupSocket {
 
     /// Sends a request through a socket that may be full: the kernel drops an answer without room, so the request is
     /// repeated.
-    fn settle(&self, request: &Request, early: &mut Vec<Vec<u8>>) -> Result<Option<Errno>, SysError> {
+    fn send_and_wait(&self, request: &Request, early: &mut Vec<Vec<u8>>) -> Result<Option<Errno>, SysError> {
         let mut place = vec![0; DATAGRAM_BYTES_MAX];
-        for _ in 0..ASKED_MAX {
+        for _ in 0..QUERIES_MAX {
             self.drain(&mut place, early)?;
-            self.ask(request)?;
+            self.send_request(request)?;
             while self.netlink.wait(ANSWER_MS)? {
                 if let Some(errno) = self.drain(&mut place, early)? {
                     return Ok(Some(errno));
@@ -113,7 +113,7 @@ impl GroupSocket {
         for _ in 0..DATAGRAMS_MAX {
             let Some(received) = self.receive(place)? else { return Ok(None) };
             let datagram = place.get(..received.bytes).unwrap_or_default();
-            match acknowledged(datagram) {
+            match parse_answer(datagram) {
                 Some(errno) => return Ok(Some(errno)),
                 None => early.push(datagram.to_vec()),
             }
@@ -136,7 +136,7 @@ impl GroupSocket {
     pub(crate) fn bind(
         group: u16,
         netns_id: u64,
-        delivery: Delivery,
+        delivery: DeliveryOptions,
         early: &mut Vec<Vec<u8>>,
     ) -> Result<GroupSocket, SysError> {
         let netlink = NetlinkSocket::open(NETLINK_NETFILTER)?;
@@ -145,8 +145,8 @@ impl GroupSocket {
         netlink.report_no_losses()?;
         let (empty_ns, copied) = (clock::wall_ns().into(), delivery.copy_bytes.into());
         let socket = GroupSocket { netlink, group, netns_id, empty_ns, drops_before: 0, copied };
-        socket.ask(&bind_request(group, delivery))?;
-        socket.answer(early)?;
+        socket.send_request(&bind_request(group, delivery))?;
+        socket.receive_answer(early)?;
         Ok(socket)
     }
 
@@ -158,7 +158,7 @@ impl GroupSocket {
         }
         let mut request = config(self.group);
         put_copy(&mut request, bytes);
-        self.ask(&request)?;
+        self.send_request(&request)?;
         self.copied.store(bytes, Relaxed);
         Ok(())
     }
@@ -167,21 +167,21 @@ impl GroupSocket {
     pub(crate) fn unbind(&self) -> Result<(), SysError> {
         let mut request = config(self.group);
         request.attr(cfg::CMD, &[NFULNL_CFG_CMD_UNBIND]);
-        self.ask(&request)
+        self.send_request(&request)
     }
 
-    fn ask(&self, request: &Request) -> Result<(), SysError> {
+    fn send_request(&self, request: &Request) -> Result<(), SysError> {
         let bytes = request.bytes().map_err(|_| SysError::new("sendto", "log group", Errno::MSGSIZE))?;
         self.netlink.send(bytes)
     }
 
     /// Receives data up to the kernel's answer, which is the first datagram unless records arrive before it.
-    fn answer(&self, early: &mut Vec<Vec<u8>>) -> Result<(), SysError> {
+    fn receive_answer(&self, early: &mut Vec<Vec<u8>>) -> Result<(), SysError> {
         let mut place = vec![0; DATAGRAM_BYTES_MAX];
         loop {
             let bytes = self.netlink.recv(&mut place)?;
             let datagram = place.get(..bytes).unwrap_or_default();
-            match acknowledged(datagram) {
+            match parse_answer(datagram) {
                 Some(Errno(0)) => return Ok(()),
                 Some(errno) => return Err(SysError::new("bind", "log group", errno)),
                 None => early.push(datagram.to_vec()),
@@ -190,13 +190,13 @@ impl GroupSocket {
     }
 
     /// Receives waiting data into `place`; `None` if no data waits. One system call.
-    pub(crate) fn receive(&self, place: &mut [u8]) -> Result<Option<Received>, SysError> {
+    pub(crate) fn receive(&self, place: &mut [u8]) -> Result<Option<ReceivedMessage>, SysError> {
         self.netlink.receive_waiting(place)
     }
 }
 
 /// The errno if this datagram is an answer, otherwise `None`.
-fn acknowledged(datagram: &[u8]) -> Option<Errno> {
+fn parse_answer(datagram: &[u8]) -> Option<Errno> {
     let answer = Messages::new(datagram).flatten().next().filter(|message| message.kind == NLMSG_ERROR)?;
     let errno = netlink::prefix::i32_at(answer.payload, 0)?;
     Some(Errno(errno.saturating_neg()))
@@ -204,21 +204,21 @@ fn acknowledged(datagram: &[u8]) -> Option<Errno> {
 
 fn config(group: u16) -> Request {
     let [high, low] = group.to_be_bytes();
-    let mut request = Request::one(NFNL_SUBSYS_ULOG << 8 | msg::CONFIG);
+    let mut request = Request::for_one(NFNL_SUBSYS_ULOG << 8 | msg::CONFIG);
     // struct nfgenmsg: AF_UNSPEC, version 0, the group.
-    request.body(&[0, 0, high, low]);
+    request.append(&[0, 0, high, low]);
     request
 }
 
 /// Binds and configures in one message, so that no record is delivered with the kernel's default settings.
-fn bind_request(group: u16, delivery: Delivery) -> Request {
+fn bind_request(group: u16, delivery: DeliveryOptions) -> Request {
     let mut request = config(group);
     request.attr(cfg::CMD, &[NFULNL_CFG_CMD_BIND]);
     configure(&mut request, delivery);
     request
 }
 
-fn configure(request: &mut Request, delivery: Delivery) {
+fn configure(request: &mut Request, delivery: DeliveryOptions) {
     put_copy(request, delivery.copy_bytes);
     let flush_10ms = u32::try_from(delivery.latency.as_millis().div_ceil(10)).unwrap_or(u32::MAX);
     request.attr(cfg::NLBUFSIZ, &NLBUFSIZ.to_be_bytes()).attr(cfg::QTHRESH, &QTHRESH.to_be_bytes());
@@ -241,7 +241,7 @@ pub(crate) fn sends_entries() -> Result<bool, SysError> {
         let bytes = request.bytes().map_err(|_| SysError::new("sendto", "log group", Errno::MSGSIZE))?;
         netlink.send(bytes)?;
         let bytes = netlink.recv(&mut place)?;
-        match acknowledged(place.get(..bytes).unwrap_or_default()) {
+        match parse_answer(place.get(..bytes).unwrap_or_default()) {
             // Another program has bound it.
             Some(Errno::PERM) => {}
             // The flag is supported, but no such group is bound.
@@ -271,7 +271,7 @@ mod tests {
     fn entries_are_asked_for_by_a_flag() {
         let flags = |entries| {
             let latency = LATENCY;
-            let request = bind_request(5, Delivery { copy_bytes: 1, latency, buffer_bytes: 1, entries });
+            let request = bind_request(5, DeliveryOptions { copy_bytes: 1, latency, buffer_bytes: 1, entries });
             let attrs = request.bytes().unwrap()[16 + 4..].to_vec();
             let flags = Attrs::new(&attrs).map(Result::unwrap).find(|attr| attr.kind == cfg::FLAGS);
             flags.unwrap().be16().unwrap()
@@ -284,9 +284,9 @@ mod tests {
     fn root_the_kernel_says_whether_it_sends_entries() {
         testkit::require_root!();
         let lab = testkit::netns::Lab::new("logglue");
-        lab.inside(|| {
+        lab.run_inside(|| {
             let sends = sends_entries().unwrap();
-            let delivery = Delivery { copy_bytes: 64, latency: LATENCY, buffer_bytes: 1 << 16, entries: true };
+            let delivery = DeliveryOptions { copy_bytes: 64, latency: LATENCY, buffer_bytes: 1 << 16, entries: true };
             let bound = GroupSocket::bind(65_535, 0, delivery, &mut Vec::new());
             match bound {
                 Ok(_) => assert!(sends),

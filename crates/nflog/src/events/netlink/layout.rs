@@ -43,7 +43,7 @@ struct RecordLayout {
     heads: [HeadBlock; BLOCKS_MAX],
     /// Number of these blocks in use.
     blocks: usize,
-    places: Places,
+    places: AttrPlaces,
     misses: u8,
 }
 
@@ -65,7 +65,7 @@ struct AttrPlace {
 
 /// Offsets of all attributes that a layout may have, except one that is not decoded.
 #[derive(Debug, Clone, Copy, Default)]
-struct Places {
+struct AttrPlaces {
     packet_hdr: AttrPlace,
     prefix: AttrPlace,
     payload: AttrPlace,
@@ -118,7 +118,7 @@ impl RecordLayouts {
             self.is_more_set = true;
             *row = *base;
             decode_into(message, row, unknown_attrs)?;
-            layout.miss(message);
+            layout.add_miss(message);
         }
         match is_plain(row) {
             true if self.reads_headers => read_headers_into(row.payload, &mut row.packet),
@@ -163,37 +163,37 @@ impl HeadBlock {
 impl AttrPlace {
     /// The payload; empty if the message lacks it.
     #[inline(always)]
-    fn of(self, message: &[u8]) -> &[u8] {
+    fn payload(self, message: &[u8]) -> &[u8] {
         message.get(usize::from(self.at)..usize::from(self.at) + usize::from(self.bytes)).unwrap_or_default()
     }
 
     /// The first bytes of the payload. A layout has no attribute that is shorter than the bytes decoded from it.
     #[inline(always)]
-    fn first<const N: usize>(self, message: &[u8]) -> Option<&[u8; N]> {
+    fn first_bytes<const N: usize>(self, message: &[u8]) -> Option<&[u8; N]> {
         if self.at == 0 { None } else { message.get(usize::from(self.at)..)?.first_chunk() }
     }
 
     #[inline(always)]
     fn number(self, message: &[u8]) -> Option<u32> {
-        self.first(message).map(|bytes| u32::from_be_bytes(*bytes))
+        self.first_bytes(message).map(|bytes| u32::from_be_bytes(*bytes))
     }
 }
 
-impl Places {
+impl AttrPlaces {
     /// Decodes all fields that a layout may have, except for the ones in [`Places::read_link`].
     #[inline]
     fn read<'b>(&self, message: &'b [u8], base: &LogRecord<'b>, row: &mut LogRecord<'b>) {
         if let Some([family, _, group_high, group_low]) = message.first_chunk::<NFGENMSG>() {
             (row.group, row.family) = (u16::from_be_bytes([*group_high, *group_low]), *family);
         }
-        (row.ether_type, row.hook) = match self.packet_hdr.first(message) {
+        (row.ether_type, row.hook) = match self.packet_hdr.first_bytes(message) {
             Some([high, low, hook, _]) => (u16::from_be_bytes([*high, *low]), *hook),
             None => (base.ether_type, base.hook),
         };
-        row.prefix = netlink::Attr { kind: nfula::PREFIX, payload: self.prefix.of(message) }.c_str();
-        row.payload = self.payload.of(message);
+        row.prefix = netlink::Attr { kind: nfula::PREFIX, payload: self.prefix.payload(message) }.c_str();
+        row.payload = self.payload.payload(message);
         row.seq = self.seq.number(message);
-        row.time_ns = self.timestamp.first(message).map_or(base.time_ns, time_ns);
+        row.time_ns = self.timestamp.first_bytes(message).map_or(base.time_ns, time_ns);
     }
 
     /// Decodes the interfaces and the link layer.
@@ -201,13 +201,13 @@ impl Places {
     fn read_link<'b>(&self, message: &'b [u8], row: &mut LogRecord<'b>) {
         row.in_ifindex = self.in_ifindex.number(message);
         row.out_ifindex = self.out_ifindex.number(message);
-        row.hw_header = self.hw_header.of(message);
-        row.hw_addr = hardware_address(self.hw_addr.of(message));
-        row.hw_type = self.hw_type.first(message).map(|bytes| u16::from_be_bytes(*bytes));
+        row.hw_header = self.hw_header.payload(message);
+        row.hw_addr = hardware_address(self.hw_addr.payload(message));
+        row.hw_type = self.hw_type.first_bytes(message).map(|bytes| u16::from_be_bytes(*bytes));
     }
 
     /// The offset of an attribute, and the number of bytes decoded from it; `None` for attributes that are rare.
-    fn of(&mut self, kind: u16) -> Option<(&mut AttrPlace, usize)> {
+    fn place_of(&mut self, kind: u16) -> Option<(&mut AttrPlace, usize)> {
         Some(match kind {
             nfula::PACKET_HDR => (&mut self.packet_hdr, 4),
             nfula::PREFIX => (&mut self.prefix, 0),
@@ -234,17 +234,17 @@ impl RecordLayout {
 
     /// Records that a well-formed message has another layout.
     #[inline(never)]
-    fn miss(&mut self, message: &[u8]) {
+    fn add_miss(&mut self, message: &[u8]) {
         if self.bytes != 0 && self.misses < MISSES_MAX {
             self.misses += 1;
             return;
         }
-        *self = RecordLayout::of(message).unwrap_or_default();
+        *self = RecordLayout::from_message(message).unwrap_or_default();
     }
 
     /// The layout of a well-formed message; `None` if it has rare attributes, is shorter than a block, or has headers
     /// after the last block.
-    fn of(message: &[u8]) -> Option<RecordLayout> {
+    fn from_message(message: &[u8]) -> Option<RecordLayout> {
         let last_block = message.len().checked_sub(BLOCK)?;
         let mut layout = RecordLayout { bytes: message.len(), ..RecordLayout::default() };
         for (index, block) in layout.heads.iter_mut().enumerate() {
@@ -254,7 +254,7 @@ impl RecordLayout {
         for attr in Attrs::new(message.get(NFGENMSG..)?) {
             let attr = attr.ok()?;
             if attr.kind != nfula::HWLEN {
-                let (place, needs) = layout.places.of(attr.kind)?;
+                let (place, needs) = layout.places.place_of(attr.kind)?;
                 let bytes = u16::try_from(attr.payload.len()).ok().filter(|bytes| usize::from(*bytes) >= needs)?;
                 *place = AttrPlace { at: u16::try_from(at + ATTR_HEAD).ok()?, bytes };
             }

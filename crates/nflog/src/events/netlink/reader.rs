@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use netlink::datagrams::{BatchHeader, Chunk, ChunkSizes, DirectReader, Receive};
+use netlink::datagrams::{BatchHeader, Chunk, ChunkSizes, DirectReader, ReceiveSockets};
 use sys::{SysError, clock, wait_any};
 
-use super::groups::{DATAGRAM_BYTES_MAX, Delivery, GroupSocket};
-use super::other_netns::{Arrivals, Elsewhere};
+use super::groups::{DATAGRAM_BYTES_MAX, DeliveryOptions, GroupSocket};
+use super::other_netns::{OtherNetnsSockets, ScannerMessages};
 use super::scanner::{OtherGroups, Scan, Scanner};
 use crate::events::succession::Succession;
 
@@ -60,19 +60,19 @@ impl WakeUps {
 
     /// Records that data is received after a pause without waiting for it.
     fn end_pause(&mut self) {
-        self.note(true);
+        self.note_wake_up(true);
         self.is_open = true;
     }
 
     /// Records whether data was received; only the first call after a pause has an effect.
     fn note_received(&mut self, is_something: bool) {
         if std::mem::take(&mut self.is_open) && !is_something {
-            self.note(false);
+            self.note_wake_up(false);
         }
     }
 
     /// Records whether a wake-up found data.
-    fn note(&mut self, is_something: bool) {
+    fn note_wake_up(&mut self, is_something: bool) {
         let now = Instant::now();
         self.are_many = is_something && self.last.is_some_and(|last| now.duration_since(last) < 2 * self.apart);
         self.last = is_something.then_some(now);
@@ -85,7 +85,7 @@ pub(crate) struct GroupSockets {
     /// Datagrams that arrived while the groups were bound, each with its namespace.
     early: VecDeque<(u64, Vec<u8>)>,
     /// Sockets of other namespaces, which come and go.
-    elsewhere: Option<Arc<Elsewhere>>,
+    elsewhere: Option<Arc<OtherNetnsSockets>>,
     /// Sockets of removed namespaces, unbound, to be emptied and closed.
     leaving: Vec<Arc<GroupSocket>>,
     /// Number of datagrams that the kernel dropped at sockets closed since then.
@@ -108,7 +108,7 @@ pub(crate) struct GroupSockets {
 
 impl GroupSockets {
     /// Finds the sockets that have data, waiting at most `ms` milliseconds.
-    fn look(&mut self, ms: i32) -> Result<(), SysError> {
+    fn find_ready(&mut self, ms: i32) -> Result<(), SysError> {
         let files: Vec<_> = self.sockets.iter().map(|socket| socket.netlink.as_fd()).collect();
         wait_any(&files, ms, &mut self.ready)
     }
@@ -127,7 +127,7 @@ impl GroupSockets {
     /// Takes over sockets of new namespaces, and releases the sockets of removed ones.
     fn take_arrivals(&mut self) {
         let arrivals = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.take_arrivals());
-        let Some(Arrivals { bound, early, gone }) = arrivals else { return };
+        let Some(ScannerMessages { bound, early, gone }) = arrivals else { return };
         self.sockets.extend(bound);
         self.early.extend(early);
         // `ready` contains indexes into the previous list of sockets.
@@ -151,7 +151,7 @@ impl GroupSockets {
             }
             self.dropped_before += u64::from(socket.drops()?);
             chunk.push_frame(socket.netns_id, clock::wall_ns(), Some(socket.group.into()), 0);
-            self.elsewhere.iter().for_each(|elsewhere| elsewhere.forget(socket));
+            self.elsewhere.iter().for_each(|elsewhere| elsewhere.remove_socket(socket));
             self.leaving.pop();
         }
         Ok(true)
@@ -178,12 +178,12 @@ fn receive_from(socket: &GroupSocket, chunk: &mut Chunk, datagrams_max: &mut usi
         chunk.push_frame(socket.netns_id, clock::wall_ns(), None, received.bytes);
     }
     if chunk.next_frame() == first {
-        chunk.cut(begin);
+        chunk.truncate(begin);
     }
     Ok(is_all)
 }
 
-impl Receive for GroupSockets {
+impl ReceiveSockets for GroupSockets {
     fn wait(&mut self, ms: i32) -> Result<bool, SysError> {
         if let Some(turns) = &self.turns {
             turns.fetch_add(1, Relaxed);
@@ -195,8 +195,8 @@ impl Receive for GroupSockets {
             self.wake_ups.end_pause();
             return Ok(true);
         }
-        self.look(ms)?;
-        self.wake_ups.note(!self.ready.is_empty());
+        self.find_ready(ms)?;
+        self.wake_ups.note_wake_up(!self.ready.is_empty());
         Ok(!self.ready.is_empty())
     }
 
@@ -213,7 +213,7 @@ impl Receive for GroupSockets {
             match self.sockets.len() {
                 // Receiving from a single socket also shows whether it has data.
                 1 => self.ready.push(0),
-                _ => self.look(0)?,
+                _ => self.find_ready(0)?,
             }
         }
         if self.ready.is_empty() {
@@ -274,8 +274,8 @@ impl Receive for GroupSockets {
         }
         (self.header.lost, self.header.sockets) = (dropped, self.sockets.len() as u64);
         if let Some(elsewhere) = &self.elsewhere {
-            let unread = elsewhere.unread().0 + elsewhere.shortage().left_out;
-            (self.header.late, self.header.unreachable) = (elsewhere.late(), unread);
+            let unread = elsewhere.unbound_groups().0 + elsewhere.largest_shortage().left_out;
+            (self.header.late, self.header.unreachable) = (elsewhere.late_count(), unread);
         }
         Ok(self.header)
     }
@@ -286,7 +286,7 @@ pub(crate) struct OpenedReader<'h> {
     pub(crate) reader: DirectReader<'h, GroupSockets>,
     pub(crate) sockets: Vec<Arc<GroupSocket>>,
     /// Sockets of other namespaces, and the scanner that finds these namespaces.
-    pub(crate) elsewhere: Option<(Arc<Elsewhere>, Scanner)>,
+    pub(crate) elsewhere: Option<(Arc<OtherNetnsSockets>, Scanner)>,
     /// Groups that were taken over, each with the number of its next record.
     pub(crate) taken_over: Vec<(u16, Option<u32>)>,
     /// Why sockets were not taken over.
@@ -296,7 +296,7 @@ pub(crate) struct OpenedReader<'h> {
 /// Takes groups over or binds them, and receives records from then on. `others` finds other namespaces, now and later.
 pub(crate) fn open_reader<'h>(
     groups: &[u16],
-    delivery: Delivery,
+    delivery: DeliveryOptions,
     netns_id: u64,
     others: Option<OtherGroups>,
     stop: &'h dyn Fn() -> bool,
@@ -307,7 +307,7 @@ pub(crate) fn open_reader<'h>(
     let buffer_bytes = buffer_bytes.map_err(|error| (0, error))?.into();
     let early = early.into_iter().map(|datagram| (netns_id, datagram)).collect();
     let elsewhere = others.map(|others| {
-        let elsewhere = Arc::<Elsewhere>::default();
+        let elsewhere = Arc::<OtherNetnsSockets>::default();
         let mut scan = Scan::new(others, groups, delivery, Arc::clone(&elsewhere));
         scan.search();
         Ok((elsewhere, Scanner::start(scan)?))
@@ -345,7 +345,7 @@ impl OwnGroups {
     /// Takes the groups over or binds them.
     fn open(
         groups: &[u16],
-        delivery: Delivery,
+        delivery: DeliveryOptions,
         netns_id: u64,
         succession: &mut Succession<'_>,
     ) -> Result<OwnGroups, (u16, SysError)> {
@@ -387,19 +387,19 @@ mod tests {
         {
             let mut wake_ups = WakeUps::new(ms(latency), buffer);
             assert_eq!((wake_ups.apart, wake_ups.pause()), (ms(apart), None));
-            wake_ups.note(true);
+            wake_ups.note_wake_up(true);
             assert_eq!(wake_ups.pause(), None, "the first");
             // As if the next wake-up followed at once, even on a loaded machine.
             let soon = Instant::now() + ms(60_000);
             wake_ups.last = Some(soon);
-            wake_ups.note(true);
+            wake_ups.note_wake_up(true);
             assert_eq!(wake_ups.are_many, apart > 0);
             wake_ups.last = Some(soon);
             assert_eq!(wake_ups.pause(), Some(ms(apart)).filter(|_| apart > 0));
             wake_ups.last = Instant::now().checked_sub(ms(100));
-            wake_ups.note(true);
+            wake_ups.note_wake_up(true);
             assert_eq!(wake_ups.pause(), None, "the last one is long ago");
-            wake_ups.note(false);
+            wake_ups.note_wake_up(false);
             assert_eq!((wake_ups.pause(), wake_ups.last), (None, None));
             // Only the first receive after a pause shows whether the pause was worth it.
             for (received, is_kept) in [([true, false], true), ([false, true], false)] {

@@ -62,7 +62,7 @@ pub(crate) fn read_other_packet(row: &mut LogRecord<'_>) {
             }
         }
     }
-    let (ether_type, packet) = row.behind_tags();
+    let (ether_type, packet) = row.payload_after_tags();
     if ether_type != row.ether_type {
         // The kernel reports the outer tag in an attribute. Without it, the first tag in the payload is the outer one.
         let control = row.payload.first_chunk().map(|control| u16::from_be_bytes(*control) & VLAN_ID);
@@ -106,7 +106,7 @@ pub(crate) fn decode_into<'b>(
             nfula::HWTYPE => row.hw_type = Some(attr.be16()?),
             nfula::HWLEN => {}
             nfula::L2HDR => link_header = attr.payload,
-            _ => rarer(row, attr, unknown_attrs)?,
+            _ => decode_rare(row, attr, unknown_attrs)?,
         }
     }
     // In netdev's egress hook, the payload starts with the link-layer header.
@@ -120,7 +120,7 @@ pub(crate) fn decode_into<'b>(
 const NO_ENTRY: CtAttrs<'static> = CtAttrs { attrs: &[], info: u32::MAX };
 
 #[inline(never)]
-fn rarer<'b>(row: &mut LogRecord<'b>, attr: Attr<'b>, unknown_attrs: &mut u64) -> Result<(), DecodeError> {
+fn decode_rare<'b>(row: &mut LogRecord<'b>, attr: Attr<'b>, unknown_attrs: &mut u64) -> Result<(), DecodeError> {
     match attr.kind {
         nfula::MARK => row.mark = Some(attr.be32()?),
         nfula::UID => row.uid = Some(attr.be32()?),
@@ -174,8 +174,8 @@ mod tests {
 
     /// The payload of a message with these attributes, of group 5 and family ip.
     fn message(attrs: impl FnOnce(&mut Request)) -> Vec<u8> {
-        let mut request = Request::one(0);
-        request.body(&[2, 0, 0, 5]);
+        let mut request = Request::for_one(0);
+        request.append(&[2, 0, 0, 5]);
         attrs(&mut request);
         request.bytes().unwrap()[16..].to_vec()
     }

@@ -8,11 +8,11 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use sys::netns::within;
+use sys::netns::run_within;
 use sys::{BufferBudget, BufferLimits, Errno, FoundNetns, MountsWatch, NetnsOwner, Share, SysError, clock};
 
-use super::groups::{Delivery, GroupSocket};
-use super::other_netns::{Elsewhere, FindOtherNetns};
+use super::groups::{DeliveryOptions, GroupSocket};
+use super::other_netns::{FindOtherNetns, OtherNetnsSockets};
 
 /// Maximum number of sockets in other namespaces; the namespaces share them like the memory.
 ///
@@ -54,7 +54,7 @@ struct KnownNetns {
 
 impl KnownNetns {
     /// Changes the size of the namespace's receive buffers; 0 releases its groups.
-    fn set_share(&mut self, netns_id: u64, bytes: u32, elsewhere: &Elsewhere) {
+    fn set_share(&mut self, netns_id: u64, bytes: u32, elsewhere: &OtherNetnsSockets) {
         if self.buffer_bytes == bytes {
             return;
         }
@@ -63,7 +63,7 @@ impl KnownNetns {
             return elsewhere.make_room(netns_id, bytes);
         }
         if !self.bound.is_empty() {
-            elsewhere.leave(netns_id);
+            elsewhere.add_removed(netns_id);
             self.bound.clear();
         }
         // The sockets are closed by the time of the retry.
@@ -83,7 +83,7 @@ pub(crate) struct OtherGroups {
 pub(crate) struct Scan {
     find: FindOtherNetns,
     groups: Vec<u16>,
-    delivery: Delivery,
+    delivery: DeliveryOptions,
     budget: BufferBudget,
     /// See `FollowLog::copy_bytes`.
     copy_bytes: Arc<AtomicU32>,
@@ -92,7 +92,7 @@ pub(crate) struct Scan {
     begun: bool,
     /// Number of unread groups of namespaces removed since then.
     unread_gone: u64,
-    elsewhere: Arc<Elsewhere>,
+    elsewhere: Arc<OtherNetnsSockets>,
 }
 
 impl Scan {
@@ -100,8 +100,8 @@ impl Scan {
     pub(crate) fn new(
         OtherGroups { find, copy_bytes, buffers }: OtherGroups,
         groups: &[u16],
-        delivery: Delivery,
-        elsewhere: Arc<Elsewhere>,
+        delivery: DeliveryOptions,
+        elsewhere: Arc<OtherNetnsSockets>,
     ) -> Scan {
         let (groups, known) = (groups.to_vec(), HashMap::new());
         let count = groups.len().max(1) as u64;
@@ -125,7 +125,7 @@ impl Scan {
         }
         let owners: Vec<NetnsOwner> = found.iter().map(|other| other.owner).collect();
         let shares = self.budget.share_out(&owners);
-        self.elsewhere.note_shortage(self.budget.shortage(&shares));
+        self.elsewhere.note_shortage(self.budget.count_shortage(&shares));
         for (other, bytes) in found.iter().zip(shares) {
             let known = self.known.entry(other.netns_id).or_default();
             known.missed = 0;
@@ -140,11 +140,11 @@ impl Scan {
             let is_there = known.missed < MISSED_MAX;
             if !is_there {
                 *unread_gone += if known.buffer_bytes > 0 { (groups - known.bound.len()) as u64 } else { 0 };
-                elsewhere.leave(*netns_id);
+                elsewhere.add_removed(*netns_id);
             }
             is_there
         });
-        self.tell_unread();
+        self.report_unread();
     }
 
     /// Binds the groups of a namespace that are not bound yet.
@@ -154,7 +154,8 @@ impl Scan {
         (known.retry, known.why) = (RETRY, None);
         let bound = match other.netns() {
             None => Err("it cannot be entered".to_owned()),
-            netns => within(netns.as_ref(), || self.bind_here(netns_id, &mut known)).map_err(|error| error.to_string()),
+            netns => run_within(netns.as_ref(), || self.bind_in_thread(netns_id, &mut known))
+                .map_err(|error| error.to_string()),
         };
         if let Err(why) = bound {
             known.why = Some(why);
@@ -163,9 +164,9 @@ impl Scan {
     }
 
     /// Does so in the calling thread's namespace.
-    fn bind_here(&self, netns_id: u64, known: &mut KnownNetns) {
+    fn bind_in_thread(&self, netns_id: u64, known: &mut KnownNetns) {
         let (copy_bytes, buffer_bytes) = (self.copy_bytes.load(Relaxed), known.buffer_bytes);
-        let delivery = Delivery { copy_bytes, buffer_bytes, ..self.delivery };
+        let delivery = DeliveryOptions { copy_bytes, buffer_bytes, ..self.delivery };
         let (mut sockets, mut early) = (Vec::new(), Vec::new());
         for group in &self.groups {
             if known.bound.contains(group) {
@@ -189,7 +190,7 @@ impl Scan {
         }
     }
 
-    fn tell_unread(&self) {
+    fn report_unread(&self) {
         // Namespaces without memory are counted separately.
         let lacking = |known: &KnownNetns| (self.groups.len() - known.bound.len()) as u64;
         let count = self.known.values().filter(|known| known.buffer_bytes > 0).map(lacking).sum::<u64>();
@@ -253,13 +254,13 @@ mod tests {
     use super::*;
     use crate::events::netlink::groups::LATENCY;
     use std::sync::Mutex;
-    use sys::{NetNs, Shortage};
+    use sys::{NetNs, ShortShares};
     use testkit::netns::Lab;
 
     const KIB: u32 = 1 << 10;
 
     /// Returns buffer sizes (as the kernel counts them) of groups bound since the last call, and released namespaces.
-    fn arrived(elsewhere: &Elsewhere) -> (Vec<(u64, u32)>, Vec<u64>) {
+    fn arrived(elsewhere: &OtherNetnsSockets) -> (Vec<(u64, u32)>, Vec<u64>) {
         let Some(arrivals) = elsewhere.take_arrivals() else { return Default::default() };
         let bound = arrivals.bound.iter();
         (bound.map(|socket| (socket.netns_id, socket.netlink.room().unwrap())).collect(), arrivals.gone)
@@ -284,16 +285,19 @@ mod tests {
         };
         let buffers = BufferLimits { bytes: u64::from(768 * KIB), sockets: 10 };
         let others = OtherGroups { find: Box::new(find), copy_bytes: Arc::default(), buffers };
-        let delivery = Delivery { copy_bytes: 64, latency: LATENCY, buffer_bytes: 1024 * KIB, entries: false };
-        let elsewhere = Arc::<Elsewhere>::default();
+        let delivery = DeliveryOptions { copy_bytes: 64, latency: LATENCY, buffer_bytes: 1024 * KIB, entries: false };
+        let elsewhere = Arc::<OtherNetnsSockets>::default();
         let mut scan = Scan::new(others, &[47_117], delivery, Arc::clone(&elsewhere));
         scan.search();
         assert_eq!(arrived(&elsewhere), (vec![(user, 2 * 512 * KIB)], vec![]));
-        assert_eq!(elsewhere.shortage(), Shortage { left_out: 0, reduced: 1 });
+        assert_eq!(elsewhere.largest_shortage(), ShortShares { left_out: 0, reduced: 1 });
         listed.lock().unwrap().push((host, NetnsOwner::Host, labs[1].path()));
         scan.search();
         assert_eq!(arrived(&elsewhere), (vec![(host, 2 * 512 * KIB)], vec![user]));
-        assert_eq!((elsewhere.shortage(), elsewhere.unread().0), (Shortage { left_out: 1, reduced: 1 }, 0));
+        assert_eq!(
+            (elsewhere.largest_shortage(), elsewhere.unbound_groups().0),
+            (ShortShares { left_out: 1, reduced: 1 }, 0)
+        );
         // The user's group is bound again once there is room and its socket is closed.
         let sockets: Vec<_> = std::mem::take(&mut *elsewhere.locked_sockets());
         drop(sockets);

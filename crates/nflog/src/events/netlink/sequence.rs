@@ -4,7 +4,7 @@ use crate::events::succession::NextNumber;
 /// Last numbers of each group with records. A list, because there are few.
 #[derive(Debug, Default)]
 pub(crate) struct Sequences {
-    next: Vec<Expected>,
+    next: Vec<ExpectedNumber>,
     /// Number of missing records.
     lost: u64,
     /// The part of `lost` before the first record of an inherited group.
@@ -12,7 +12,7 @@ pub(crate) struct Sequences {
 }
 
 #[derive(Debug)]
-struct Expected {
+struct ExpectedNumber {
     netns_id: u64,
     group: u16,
     /// `None` before the first record: any number is accepted.
@@ -24,7 +24,7 @@ struct Expected {
 impl Sequences {
     /// Records that the record with this number arrived. The kernel starts with 0 when a group is bound
     /// (nfulnl_instance.seq in net/netfilter/nfnetlink_log.c), so records missing before the first are also known.
-    pub(crate) fn note(&mut self, netns_id: u64, group: u16, seq: u32) {
+    pub(crate) fn add_record(&mut self, netns_id: u64, group: u16, seq: u32) {
         let known = self.next.iter_mut().find(|next| next.group == group && next.netns_id == netns_id);
         let (missing, next) = (|expected: u32| seq.wrapping_sub(expected), seq.wrapping_add(1));
         match known {
@@ -38,18 +38,18 @@ impl Sequences {
             }
             None => {
                 self.lost += u64::from(missing(0));
-                self.next.push(Expected { netns_id, group, seq: Some(next), is_inherited: false });
+                self.next.push(ExpectedNumber { netns_id, group, seq: Some(next), is_inherited: false });
             }
         }
     }
 
     /// Starts a group whose records before `next` an earlier process has received; `None` if the number is unknown.
     pub(crate) fn begin(&mut self, netns_id: u64, group: u16, next: Option<u32>) {
-        self.next.push(Expected { netns_id, group, seq: next, is_inherited: true });
+        self.next.push(ExpectedNumber { netns_id, group, seq: next, is_inherited: true });
     }
 
     /// Removes a group that is no longer read: the next group with its numbers starts from 0. Losses stay counted.
-    pub(crate) fn forget(&mut self, netns_id: u64, group: u16) {
+    pub(crate) fn remove_group(&mut self, netns_id: u64, group: u16) {
         self.next.retain(|next| (next.netns_id, next.group) != (netns_id, group));
     }
 
@@ -60,12 +60,13 @@ impl Sequences {
 
     /// The numbers of the next records, for groups where they are known.
     pub(crate) fn numbers(&self) -> Vec<NextNumber> {
-        let number = |next: &Expected| Some(NextNumber { netns_id: next.netns_id, group: next.group, next: next.seq? });
+        let number =
+            |next: &ExpectedNumber| Some(NextNumber { netns_id: next.netns_id, group: next.group, next: next.seq? });
         self.next.iter().filter_map(number).collect()
     }
 
     /// Number of records that the kernel could not deliver, up to the last one that arrived.
-    pub(crate) fn lost(&self) -> u64 {
+    pub(crate) fn lost_records(&self) -> u64 {
         self.lost
     }
 }
@@ -87,22 +88,22 @@ mod tests {
             (1, 6, u32::MAX, 5 + u64::from(u32::MAX) - 4),
             (1, 6, 1, 5 + u64::from(u32::MAX) - 3),
         ] {
-            sequences.note(netns_id, group, seq);
-            assert_eq!(sequences.lost(), lost, "{netns_id} {group} {seq}");
+            sequences.add_record(netns_id, group, seq);
+            assert_eq!(sequences.lost_records(), lost, "{netns_id} {group} {seq}");
         }
     }
 
     /// The kernel reuses the number of a removed namespace for a new one.
     #[test]
-    fn a_group_that_was_forgotten_begins_anew() {
+    fn a_removed_group_restarts_at_zero() {
         let mut sequences = Sequences::default();
         for (seq, lost) in [(0, 0), (3, 2)] {
-            sequences.note(1, 5, seq);
-            assert_eq!(sequences.lost(), lost);
+            sequences.add_record(1, 5, seq);
+            assert_eq!(sequences.lost_records(), lost);
         }
-        sequences.forget(1, 5);
-        sequences.note(1, 5, 0);
-        assert_eq!(sequences.lost(), 2, "a number that is used again is no gap, and no gap is forgotten");
+        sequences.remove_group(1, 5);
+        sequences.add_record(1, 5, 0);
+        assert_eq!(sequences.lost_records(), 2, "a number that is used again is no gap, and no gap is forgotten");
     }
 
     #[test]
@@ -114,8 +115,8 @@ mod tests {
         for (group, seq, lost, between) in
             [(5, 100, 0, 0), (6, 700, 0, 0), (5, 103, 2, 0), (6, 702, 3, 0), (7, 10, 5, 2)]
         {
-            sequences.note(1, group, seq);
-            assert_eq!((sequences.lost(), sequences.lost_between()), (lost, between), "{group} {seq}");
+            sequences.add_record(1, group, seq);
+            assert_eq!((sequences.lost_records(), sequences.lost_between()), (lost, between), "{group} {seq}");
         }
         let next = |group, next| NextNumber { netns_id: 1, group, next };
         assert_eq!(sequences.numbers(), [next(5, 104), next(6, 703), next(7, 11)]);

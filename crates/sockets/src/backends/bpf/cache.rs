@@ -84,7 +84,7 @@ impl BackendCache {
     /// A cache that behaves as on a kernel that refuses the walk, for tests of the fallback.
     #[doc(hidden)]
     pub fn without_walk() -> BackendCache {
-        BackendCache { walk: ProgramCache::refusing("the walk is not wanted"), ..BackendCache::default() }
+        BackendCache { walk: ProgramCache::new_refused("the walk is not wanted"), ..BackendCache::default() }
     }
 
     /// A cache whose walk is interrupted after this number of blocks, for tests of what completes it.
@@ -94,16 +94,16 @@ impl BackendCache {
     }
 
     /// The error, if loading a program was tried and failed.
-    pub fn refused(&self) -> Option<Box<str>> {
-        if self.iterator.has(|_| true) {
+    pub fn refusal(&self) -> Option<Box<str>> {
+        if self.iterator.has_program(|_| true) {
             return None;
         }
-        self.iterator.refused().or_else(|| self.walk.refused())
+        self.iterator.refusal().or_else(|| self.walk.refusal())
     }
 
     /// Why TCP was not read with BPF although that would have paid off: for `--cost`.
     pub fn passed_over(&self) -> Option<Box<str>> {
-        self.refused().or_else(|| self.no_walk.get().map(Into::into))
+        self.refusal().or_else(|| self.no_walk.get().map(Into::into))
     }
 
     pub(crate) fn pass_over(&self, why: Option<&'static str>) {
@@ -117,19 +117,19 @@ impl BackendCache {
 
     /// Why the walk cannot be used, in words; `None` if it may be tried.
     pub(crate) fn why_no_walk(&self) -> Option<&'static str> {
-        if self.walk.was_refused() { Some(REFUSED) } else { lacks_bpf_rights() }
+        if self.walk.was_refused() { Some(NOT_TRIED_AGAIN) } else { lacks_bpf_rights() }
     }
 
     /// Why neither walk nor iterator can be used. One of them suffices for the calling thread's namespace.
     pub(crate) fn why_no_program(&self) -> Option<&'static str> {
-        if self.iterator.was_refused() { Some(REFUSED) } else { lacks_bpf_rights() }
+        if self.iterator.was_refused() { Some(NOT_TRIED_AGAIN) } else { lacks_bpf_rights() }
     }
 
     /// Inodes of all network namespaces of the kernel, including those that no path leads into; `None` if the kernel
     /// cannot be queried. Loads the program that then reads the sockets of all of them.
     pub fn every_namespace(&self, host: &Host) -> Option<Vec<u64>> {
         let possible = match host.is_replay() {
-            true => host.holds("bpf/namespaces"),
+            true => host.contains("bpf/namespaces"),
             false => cfg!(feature = "bpf") && self.why_no_walk().is_none(),
         };
         let parts = part::BOUND | part::QUEUES | part::NETNS | part::INODE;
@@ -138,13 +138,13 @@ impl BackendCache {
     }
 
     /// A random number for the keys of rows, the same for the life of this cache.
-    pub(crate) fn secret(&self) -> u64 {
+    pub(crate) fn random_key(&self) -> u64 {
         let secret = self.secret.get().unwrap_or_else(random);
         self.secret.set(Some(secret));
         secret
     }
 
-    pub(crate) fn first(&self) -> &Cell<Option<Via>> {
+    pub(crate) fn first_backend(&self) -> &Cell<Option<Via>> {
         &self.first
     }
 
@@ -169,7 +169,7 @@ impl BackendCache {
         request: &WalkRequest<'_>,
         visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
     ) -> Result<bool, WalkError> {
-        let mut decoder = WalkDecoder::new(request.netns_id, self.secret());
+        let mut decoder = WalkDecoder::new(request.netns_id, self.random_key());
         while let Some(block) = blocks.next()? {
             if decoder.visit(block, visitor).is_break() {
                 return Ok(true);
@@ -180,7 +180,7 @@ impl BackendCache {
 }
 
 /// Why a program is not tried a second time.
-const REFUSED: &str = "the BPF program could not be loaded, and is not tried again in this run";
+const NOT_TRIED_AGAIN: &str = "the BPF program could not be loaded, and is not tried again in this run";
 
 fn not_recorded() -> SysError {
     SysError::new("bpf_prog_run", "the walk of the TCP table", sys::Errno::NOSYS)

@@ -57,7 +57,7 @@ impl TableReader<'_, '_, '_> {
         match opened.and_then(|own| self.walk_connections(filter, own, beside)) {
             Ok(stopped) => {
                 self.stopped |= stopped;
-                self.stats.used(Via::Bpf.name());
+                self.stats.add_backend(Via::Bpf.name());
             }
             Err(error) => self.walk_failed(filter, error, rows, filter.states & !beside),
         }
@@ -66,7 +66,7 @@ impl TableReader<'_, '_, '_> {
     // Whether the recording contains the listeners separately, in one dump for both families or one for each.
     fn holds_listeners(&self) -> bool {
         let key = |table: &Table| keys::listeners_key(*table, self.plan.options.netns_id);
-        [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(|table| self.plan.host.holds(&key(table)))
+        [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(|table| self.plan.host.contains(&key(table)))
     }
 
     fn walk_connections(&mut self, filter: &TableFilter, own: Program, beside: u32) -> Result<bool, WalkError> {
@@ -78,8 +78,8 @@ impl TableReader<'_, '_, '_> {
             // A socket leaves the table before its state becomes CLOSE: a row with this state was released during the
             // read.
             states: filter.states & !(1 << State::CLOSE.0) & !beside,
-            v4: filter.families.has(AF_INET),
-            v6: filter.families.has(AF_INET6),
+            v4: filter.families.contains(AF_INET),
+            v6: filter.families.contains(AF_INET6),
             sport: filter.sport,
             dport: filter.dport,
             key: &key,
@@ -89,7 +89,7 @@ impl TableReader<'_, '_, '_> {
         // The program applies the rest of the filter; a recording may have been made with a weaker one.
         let behind = (plan.host.is_replay() || filter.code != Code::True).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
-        *handed_out = HandedOut::new(plan.cache.secret(), self.is_followed());
+        *handed_out = HandedOut::new(plan.cache.random_key(), self.is_followed());
         let window = Window::new();
         let rows =
             RowOutput { each: self.each, stats: &mut self.stats, filter: behind, window, as_sent: false, handed_out };
@@ -103,7 +103,7 @@ impl TableReader<'_, '_, '_> {
     // Whether netlink reads the sockets that an interrupted walk left out. A replay does what the recorded run did.
     fn is_followed(&self) -> bool {
         let host = self.plan.host;
-        let recorded = |table: &Table| host.holds(&self.plan.key(*table, Via::Netlink));
+        let recorded = |table: &Table| host.contains(&self.plan.key(*table, Via::Netlink));
         match host.is_replay() {
             true => [Table::Tcp, Table::Tcp4, Table::Tcp6].iter().any(recorded),
             false => self.plan.options.via != Some(Via::Bpf),
@@ -117,11 +117,11 @@ impl TableReader<'_, '_, '_> {
             WalkError::Broken(error) => (Some(error.errno), Box::new(error)),
         };
         if self.stats.rows() > rows_before {
-            self.stats.used(Via::Bpf.name());
+            self.stats.add_backend(Via::Bpf.name());
             if !self.is_followed() {
-                return self.stats.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.what()));
+                return self.stats.incomplete(0, format!("{} are incomplete: {cause}", Table::Tcp.description()));
             }
-            self.stats.note(format!("the rest of {} was read via netlink: {cause}", Table::Tcp.what()));
+            self.stats.add_note(format!("the rest of {} was read via netlink: {cause}", Table::Tcp.description()));
             self.handed_out.borrow_mut().finish();
             return self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
         }
@@ -130,7 +130,7 @@ impl TableReader<'_, '_, '_> {
             return self.fail(Table::Tcp, fault, cause);
         }
         if errno.is_some() {
-            self.stats.note(format!("{} were read via netlink: {cause}", Table::Tcp.what()));
+            self.stats.add_note(format!("{} were read via netlink: {cause}", Table::Tcp.description()));
         }
         self.by_files_or_dumps(Via::Netlink, &TableFilter { states, ..filter.clone() });
     }

@@ -1,7 +1,7 @@
 //! The programs that read TCP sockets: loading, running, reading their output.
 use std::cell::Cell;
 
-use bpf::sockets_walk::{Reach, TcpTable, WantedSockets};
+use bpf::sockets_walk::{TcpTable, WalkCapabilities, WantedSockets};
 use netlink::DecodeError;
 use record::RowVisitor;
 use record::rows::Sockets;
@@ -17,10 +17,10 @@ pub(super) use bpf::sockets_walk::TcpWalk;
 impl BackendCache {
     /// The loaded program that covers these `parts`, if there is one.
     pub(crate) fn loaded(&self, parts: u32) -> Option<Program> {
-        if self.walk.has(|walk| walk.covers(Reach::Connections, parts)) {
+        if self.walk.has_program(|walk| walk.covers(WalkCapabilities::Connections, parts)) {
             return Some(Program::Walk);
         }
-        self.iterator.has(|iterator| iterator.covers(parts)).then_some(Program::Iterator)
+        self.iterator.has_program(|iterator| iterator.covers(parts)).then_some(Program::Iterator)
     }
 
     /// Loads a program that reads these `parts` of the sockets in the calling thread's namespace: the walk, or the
@@ -34,15 +34,20 @@ impl BackendCache {
         if let Some(program) = self.loaded(parts) {
             return Ok(program);
         }
-        let refused = match self.load_walk(host, Reach::Connections, parts) {
+        let refused = match self.load_walk(host, WalkCapabilities::Connections, parts) {
             Ok(_) => return Ok(Program::Walk),
             Err(_) if or_iterator() => return self.load_iterator(host, parts).map(|_| Program::Iterator),
             Err(error) => error,
         };
-        Err(self.iterator.refused().map_or(refused, |why| WalkError::unavailable(why.into_string())))
+        Err(self.iterator.refusal().map_or(refused, |why| WalkError::unavailable(why.into_string())))
     }
 
-    fn load_walk(&self, host: &Host, reach: Reach, parts: u32) -> Result<std::cell::Ref<'_, TcpWalk>, WalkError> {
+    fn load_walk(
+        &self,
+        host: &Host,
+        reach: WalkCapabilities,
+        parts: u32,
+    ) -> Result<std::cell::Ref<'_, TcpWalk>, WalkError> {
         let load = || TcpWalk::load(host, reach, parts, [random(), random()]);
         self.walk.get(|walk| walk.covers(reach, parts), load)
     }
@@ -62,7 +67,7 @@ impl BackendCache {
         visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
     ) -> Result<bool, WalkError> {
         let iterator = self.load_iterator(host, request.parts)?;
-        let reading = iterator.read(wanted(request)).map_err(WalkError::unavailable)?;
+        let reading = iterator.read(wanted_sockets(request)).map_err(WalkError::unavailable)?;
         let blocks = host.stream(request.key, request.note, || Ok(Box::new(reading) as Box<dyn Blocks>))?;
         self.visit_blocks(blocks, request, visitor)
     }
@@ -74,8 +79,8 @@ impl BackendCache {
         visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
     ) -> Result<bool, WalkError> {
         let walk = self.load_walk(host, reach(request.scope), request.parts)?;
-        let blocks = walk.read(table(request.scope), wanted(request)).map_err(WalkError::unavailable)?;
-        let blocks = BreakingOff { blocks, left: &self.breaks_after };
+        let blocks = walk.read(table(request.scope), wanted_sockets(request)).map_err(WalkError::unavailable)?;
+        let blocks = FailingBlocks { blocks, left: &self.breaks_after };
         let blocks = host.stream(request.key, request.note, || Ok(Box::new(blocks) as Box<dyn Blocks>))?;
         self.visit_blocks(blocks, request, visitor)
     }
@@ -85,7 +90,7 @@ impl BackendCache {
     pub(crate) fn namespaces(&self, host: &Host, parts: u32) -> Result<Vec<(u32, u64)>, WalkError> {
         let found = match host.is_replay() {
             true => bpf::sockets_walk::namespaces(host, [0, 0]),
-            false => self.load_walk(host, Reach::AllNetns, parts)?.namespaces(host),
+            false => self.load_walk(host, WalkCapabilities::AllNetns, parts)?.namespaces(host),
         };
         let found = found.map_err(WalkError::unavailable)?;
         Ok(found.into_iter().map(|namespace| (namespace.netns_id, namespace.table)).collect())
@@ -99,11 +104,11 @@ fn table(scope: WalkScope) -> TcpTable {
     }
 }
 
-fn reach(scope: WalkScope) -> Reach {
-    if scope == WalkScope::Own { Reach::Connections } else { Reach::AllNetns }
+fn reach(scope: WalkScope) -> WalkCapabilities {
+    if scope == WalkScope::Own { WalkCapabilities::Connections } else { WalkCapabilities::AllNetns }
 }
 
-fn wanted(request: &WalkRequest<'_>) -> WantedSockets {
+fn wanted_sockets(request: &WalkRequest<'_>) -> WantedSockets {
     let WalkRequest { scope, states, v4, v6, sport, dport, .. } = *request;
     let netns = match scope {
         WalkScope::Own | WalkScope::AllListeners => None,
@@ -114,12 +119,12 @@ fn wanted(request: &WalkRequest<'_>) -> WantedSockets {
 }
 
 /// For tests: blocks that end in an error after a given number.
-struct BreakingOff<'a, B> {
+struct FailingBlocks<'a, B> {
     blocks: B,
     left: &'a Cell<Option<u32>>,
 }
 
-impl<B: Blocks> Blocks for BreakingOff<'_, B> {
+impl<B: Blocks> Blocks for FailingBlocks<'_, B> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         match self.left.get() {
             Some(0) => return Err(SysError::new("bpf_prog_run", "the walk of the TCP table", Errno::AGAIN)),

@@ -114,22 +114,22 @@ struct RowLayout {
 }
 
 impl RowLayout {
-    fn of(block: &[u8]) -> Result<RowLayout, DecodeError> {
+    fn from_block(block: &[u8]) -> Result<RowLayout, DecodeError> {
         let header = BlockHeader::parse(block, MAGIC, part::ALL)?;
         if header.own_word != SOCKETS {
             return Err(DecodeError::Missing("the kind of the block"));
         }
         let mut offsets = PartOffsets::new(&header, BASE);
         Ok(RowLayout {
-            bound: offsets.place(part::BOUND, BOUND),
-            timer: offsets.place(part::TIMER, TIMER),
-            counters: offsets.place(part::COUNTERS, COUNTERS),
-            netns: offsets.place(part::NETNS, NETNS),
-            identity: offsets.place(part::IDENTITY, IDENTITY),
+            bound: offsets.take_offset(part::BOUND, BOUND),
+            timer: offsets.take_offset(part::TIMER, TIMER),
+            counters: offsets.take_offset(part::COUNTERS, COUNTERS),
+            netns: offsets.take_offset(part::NETNS, NETNS),
+            identity: offsets.take_offset(part::IDENTITY, IDENTITY),
             addresses: offsets.end(),
-            queues: header.has(part::QUEUES),
-            uid: header.has(part::UID),
-            mark: header.has(part::MARK),
+            queues: header.has_part(part::QUEUES),
+            uid: header.has_part(part::UID),
+            mark: header.has_part(part::MARK),
             hz: header.hz,
             id: header.layout(),
         })
@@ -165,7 +165,7 @@ impl WalkDecoder {
     ) -> ControlFlow<()> {
         let mut rows = 0;
         let flow = self.visit_rows(block, visitor, &mut rows);
-        visitor.arrived(rows);
+        visitor.add_arrived(rows);
         flow
     }
 
@@ -176,7 +176,7 @@ impl WalkDecoder {
         visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
         rows: &mut u64,
     ) -> ControlFlow<()> {
-        let layout = match RowLayout::of(block) {
+        let layout = match RowLayout::from_block(block) {
             Ok(layout) => layout,
             Err(error) => {
                 *rows += 1;
@@ -343,7 +343,7 @@ mod tests {
         row
     }
 
-    fn told(block: &[u8]) -> Vec<Result<String, DecodeError>> {
+    fn decode_row(block: &[u8]) -> Vec<Result<String, DecodeError>> {
         let mut found = Vec::new();
         let _ = WalkDecoder::new(9, 1).visit(block, &mut |row: Result<(&Socket<'_>, Keys), _>| {
             found.push(row.map(|(row, _)| {
@@ -373,7 +373,7 @@ mod tests {
         parts.extend_from_slice(&[0xee; 8]);
         let block = [&header(part::ALL)[..], &row(2, 0, &parts, &[127, 0, 0, 1, 127, 0, 0, 2])].concat();
         assert_eq!(
-            told(&block),
+            decode_row(&block),
             [Ok("Endpoint { addr: V4([127, 0, 0, 1]), port: 12345 } Endpoint { addr: V4([127, 0, 0, 2]), port: 80 } \
                  (3, Some(4)) Some(1000) 77 5 (2, 2) Some((Some(11), Some(34359738368), Some(72)))"
                 .to_owned())]
@@ -381,9 +381,9 @@ mod tests {
         // A minisock has no counters and, in time-wait, no owner.
         let small = [&header(part::ALL)[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
         assert!(
-            told(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")),
+            decode_row(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")),
             "{:?}",
-            told(&small)
+            decode_row(&small)
         );
     }
 
@@ -391,23 +391,23 @@ mod tests {
     fn lengths_are_not_believed() {
         let good = row(10, 0, &[], &[1; 32]);
         let block = |rows: &[&[u8]]| [&[&header(0)[..]], rows].concat().concat();
-        assert!(told(&block(&[&good, &good])).iter().all(Result::is_ok));
+        assert!(decode_row(&block(&[&good, &good])).iter().all(Result::is_ok));
         // The row is too short for its family: only this row is lost.
         let cut = row(10, 0, &[], &[1; 8]);
-        let found = told(&block(&[&cut, &good]));
+        let found = decode_row(&block(&[&cut, &good]));
         assert!(found[0].is_err() && found[1].is_ok() && found.len() == 2);
         // A length of 0, or beyond the end of the block, ends the block.
         for words in [0, 1, 255] {
             let mut odd = good.clone();
             odd[0] = words;
-            let found = told(&block(&[&good, &odd, &good]));
+            let found = decode_row(&block(&[&good, &odd, &good]));
             assert!(found.len() == 2 && found[1].is_err(), "{found:?}");
         }
         let mut odd = good;
         odd[1] = 3;
-        assert_eq!(told(&block(&[&odd])), [Err(DecodeError::Family(3))]);
+        assert_eq!(decode_row(&block(&[&odd])), [Err(DecodeError::Family(3))]);
         for garbage in [&b""[..], b"nwk1", &header(1 << 31)] {
-            assert!(matches!(told(garbage)[..], [Err(_)]));
+            assert!(matches!(decode_row(garbage)[..], [Err(_)]));
         }
     }
 

@@ -102,7 +102,7 @@ pub(crate) fn number_of(proto: Proto) -> u8 {
 
 /// Parameters of a dump.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Wanted<'c> {
+pub(crate) struct DumpParameters<'c> {
     /// Extension bits.
     pub(crate) ext: u8,
     /// State mask.
@@ -117,7 +117,7 @@ pub(crate) struct Wanted<'c> {
     pub(crate) storages: bool,
 }
 
-impl Wanted<'_> {
+impl DumpParameters<'_> {
     // In a dump the kernel only reads the two ports of the id.
     fn sockid(&self) -> [u8; SOCKID] {
         let mut id = [0; SOCKID];
@@ -144,7 +144,7 @@ impl Wanted<'_> {
         body[4..4 + SOCKID].copy_from_slice(&self.sockid());
         body[52..56].copy_from_slice(&self.states.to_ne_bytes());
         let mut request = Request::dump(TCPDIAG_GETSOCK);
-        request.body(&body);
+        request.append(&body);
         self.finish(request)
     }
 
@@ -157,7 +157,7 @@ impl Wanted<'_> {
         body[4..8].copy_from_slice(&self.states.to_ne_bytes());
         body[8..8 + SOCKID].copy_from_slice(&self.sockid());
         let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
-        request.body(&body);
+        request.append(&body);
         if proto == Proto::Mptcp {
             request.attr_u32(INET_DIAG_REQ_PROTOCOL, IPPROTO_MPTCP);
         }
@@ -204,7 +204,7 @@ impl InetDecoder {
     /// Sets the demanded `need` bits: if none of them needs an attribute, attributes are skipped. The kernel always
     /// sends four of them with every row, and decoding them would take an eighth of the time of a plain list in this
     /// process.
-    pub fn needing(self, need: u64) -> InetDecoder {
+    pub fn with_need(self, need: u64) -> InetDecoder {
         InetDecoder { attributes: need & IN_ATTRIBUTES != 0, ..self }
     }
 
@@ -223,7 +223,7 @@ impl InetDecoder {
             other => return Err(DecodeError::Family(other)),
         };
         // The result is created first and filled in place: wrapping a finished row would copy it.
-        let mut result = Ok(self.fixed_part(msg, local, peer));
+        let mut result = Ok(self.decode_fixed_part(msg, local, peer));
         if let Ok(row) = &mut result {
             for attr in Attrs::new(if self.attributes { attrs } else { &[] }) {
                 self.attribute(row, &attr?)?;
@@ -261,7 +261,7 @@ impl InetDecoder {
 
     // Always inlined: the row has some 400 bytes, and every return of it would be a copy (a third of the total).
     #[inline(always)]
-    fn fixed_part<'b>(&self, msg: &[u8; MSG], local: Addr, peer: Addr) -> Socket<'b> {
+    fn decode_fixed_part<'b>(&self, msg: &[u8; MSG], local: Addr, peer: Addr) -> Socket<'b> {
         // Every offset is inside the array, so the compiler removes the fallbacks.
         let u32_of = |at| u32_at(msg, at).unwrap_or(0);
         let port_of = |at| be16_at(msg, at).unwrap_or(0);
@@ -296,12 +296,12 @@ impl InetDecoder {
             SOCKOPT => row.sockopt = Some(attr.array::<2>()?),
             MARK => row.mark = Some(attr.u32()?),
             SKV6ONLY => row.v6only = Some(attr.u8()? != 0),
-            _ => return self.asked_attribute(row, attr),
+            _ => return self.decode_requested(row, attr),
         }
         Ok(())
     }
 
-    fn asked_attribute<'b>(&mut self, row: &mut Socket<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
+    fn decode_requested<'b>(&mut self, row: &mut Socket<'b>, attr: &Attr<'b>) -> Result<(), DecodeError> {
         match attr.kind {
             // For MPTCP and SCTP the same attribute contains another struct.
             INFO if !matches!(self.proto, Proto::Mptcp | Proto::Sctp) => {

@@ -31,7 +31,7 @@ use crate::backends::netlink::xdp_diag::XdpDecoder;
 use crate::backends::proc_file::ProcFile;
 use crate::backends::rows::RowOutput;
 use crate::backends::window::Window;
-use crate::choose::{Via, lacks};
+use crate::choose::{Via, missing_need};
 use crate::keys::{self, Table};
 use crate::pushdown::named::is_in_every_kernel;
 use crate::pushdown::{Families, TableFilter};
@@ -49,13 +49,14 @@ impl TableReader<'_, '_, '_> {
         self.unix = if table == Table::Unix { self.unix_counts() } else { None };
         match self.dump(table, filter) {
             // These sockets are in no file, so a fallback is impossible.
-            Err(error) if self.has_no_other_way(table, &error) => self.settle(table, rows, Err(error)),
+            Err(error) if self.is_only_backend(table, &error) => self.record_outcome(table, rows, Err(error)),
             Err(error) if self.may_fall_back(&error) && self.stats.rows() == rows => {
                 match self.by_proc(table, filter) {
-                    Ok(true) if !self.reports_absence || !self.loses(table.proto()) => {}
+                    Ok(true) if !self.reports_absence || !self.must_report_fallback(table.proto()) => {}
                     Ok(true) => {
-                        let what = table.what();
-                        self.stats.note(format!("{what} were read from /proc/net, which has fewer fields: {error}"));
+                        let what = table.description();
+                        self.stats
+                            .add_note(format!("{what} were read from /proc/net, which has fewer fields: {error}"));
                     }
                     // The kernel lacks this family, so neither backend can have it.
                     Ok(false) => {}
@@ -67,7 +68,7 @@ impl TableReader<'_, '_, '_> {
                 }
             }
             other => {
-                self.settle(table, rows, other);
+                self.record_outcome(table, rows, other);
                 if let Some(counts) = self.unix.take().filter(|_| !self.stopped) {
                     self.unix_waiting(&counts, filter);
                 }
@@ -75,7 +76,7 @@ impl TableReader<'_, '_, '_> {
         }
     }
 
-    fn has_no_other_way(&self, table: Table, error: &DumpError) -> bool {
+    fn is_only_backend(&self, table: Table, error: &DumpError) -> bool {
         !self.plan.host.is_replay() && has_no_file(table.proto()) && self.may_fall_back(error)
     }
 
@@ -84,11 +85,11 @@ impl TableReader<'_, '_, '_> {
     }
 
     // Returns true if that was all; false if each family has to be requested separately.
-    pub(crate) fn both_families_at_once(&mut self, filter: &TableFilter) -> bool {
+    pub(crate) fn dump_both_families(&mut self, filter: &TableFilter) -> bool {
         let host = self.plan.host;
         let possible = if host.is_replay() {
             // The recording may contain more families than are wanted now.
-            host.holds(&self.netlink_key(Table::Tcp))
+            host.contains(&self.netlink_key(Table::Tcp))
         } else {
             filter.families == Families::Both
         };
@@ -99,7 +100,7 @@ impl TableReader<'_, '_, '_> {
         match self.dump(Table::Tcp, filter) {
             Err(error) if error.is_unavailable() && self.stats.rows() == rows => false,
             other => {
-                self.settle(Table::Tcp, rows, other);
+                self.record_outcome(Table::Tcp, rows, other);
                 true
             }
         }
@@ -122,7 +123,7 @@ impl TableReader<'_, '_, '_> {
         let netns_id = self.plan.options.netns_id;
         let (key, unfiltered) = (self.netlink_key(table), keys::unfiltered_key(table, netns_id));
         if self.plan.host.is_replay() {
-            let key = if self.plan.host.holds(&unfiltered) { unfiltered } else { key };
+            let key = if self.plan.host.contains(&unfiltered) { unfiltered } else { key };
             return self.dump_until_quiet(table, &key, filter, &[]);
         }
         let program = if table.proto().is_inet() { filter.code.compile() } else { None };
@@ -145,12 +146,12 @@ impl TableReader<'_, '_, '_> {
     ) -> Result<(), DumpError> {
         let note = keys::note_of(filter, program);
         let request = request_of(table, filter, program, self.plan.need, self.plan.options.states);
-        let (plan, what) = (self.plan, table.what());
+        let (plan, what) = (self.plan, table.description());
         let ask = Query { what, protocol: NETLINK_SOCK_DIAG, request: &request, key, note: &note, netns: plan.netns };
         let rows = self.stats.rows();
         for _ in 0..=INTERRUPTED_RETRIES {
             let end = self.dump_once(table, &ask, filter)?;
-            self.stats.used(Via::Netlink.name());
+            self.stats.add_backend(Via::Netlink.name());
             if !end.interrupted {
                 return Ok(());
             }
@@ -166,7 +167,7 @@ impl TableReader<'_, '_, '_> {
     fn dump_once(&mut self, table: Table, ask: &Query<'_>, filter: &TableFilter) -> Result<DumpEnd, DumpError> {
         let netns_id = self.plan.options.netns_id;
         let (as_sent, window) = (self.plan.options.as_sent, Window::new());
-        let filter = (!filter.is_everything()).then_some(filter);
+        let filter = (!filter.accepts_all()).then_some(filter);
         let handed_out = &mut *self.handed_out.borrow_mut();
         let mut rows = RowOutput { each: self.each, stats: &mut self.stats, filter, as_sent, window, handed_out };
         let (host, proto) = (self.plan.host, table.proto());
@@ -199,7 +200,7 @@ impl TableReader<'_, '_, '_> {
                 (end, decoder.unknown_attrs)
             }
             Proto::Raw | Proto::Mptcp => {
-                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.plan.need);
+                let mut decoder = InetDecoder::new(proto, netns_id).with_need(self.plan.need);
                 let end = netlink::dump(host, ask, |part| {
                     rows.message(&decoder.decode_rare(part.payload, &mut FamilyExtras::default()))
                 });
@@ -215,7 +216,7 @@ impl TableReader<'_, '_, '_> {
             }
             Proto::Vsock | Proto::Tipc | Proto::Xdp => dump_family(host, ask, proto, netns_id, &mut rows),
             Proto::Tcp | Proto::Udp | Proto::UdpLite | Proto::Dccp => {
-                let mut decoder = InetDecoder::new(proto, netns_id).needing(self.plan.need);
+                let mut decoder = InetDecoder::new(proto, netns_id).with_need(self.plan.need);
                 let end = netlink::dump(host, ask, |part| rows.message(&decoder.decode(part.payload)));
                 (end, decoder.unknown_attrs)
             }
@@ -227,13 +228,13 @@ impl TableReader<'_, '_, '_> {
 
     // True if /proc lacks demanded fields of this table. Always reported for TCP, UDP and unix sockets: a kernel
     // without netlink for them is unusual.
-    fn loses(&self, proto: Proto) -> bool {
-        is_in_every_kernel(proto) || lacks(Via::Proc, proto) & self.plan.need != 0
+    fn must_report_fallback(&self, proto: Proto) -> bool {
+        is_in_every_kernel(proto) || missing_need(Via::Proc, proto) & self.plan.need != 0
     }
 
     // Reports sockets that only a file lists although the user requested netlink, instead of leaving them out silently.
     #[cold]
-    fn tell_unseen(&mut self, table: Table, error: &DumpError) {
+    fn report_unseen(&mut self, table: Table, error: &DumpError) {
         let (plan, options) = (self.plan, &self.plan.options);
         if options.via != Some(Via::Netlink) || options.quiet || plan.host.is_replay() || has_no_file(table.proto()) {
             return;
@@ -248,18 +249,18 @@ impl TableReader<'_, '_, '_> {
             ControlFlow::Continue(())
         });
         if lines > 0 {
-            self.stats.incomplete(lines, format!("{} are missing: {error}; --via proc has them", table.what()));
+            self.stats.incomplete(lines, format!("{} are missing: {error}; --via proc has them", table.description()));
         }
     }
 
     // Records the outcome of a finished dump in the row counts.
-    fn settle(&mut self, table: Table, rows_before: u64, result: Result<(), DumpError>) {
+    fn record_outcome(&mut self, table: Table, rows_before: u64, result: Result<(), DumpError>) {
         let Err(error) = result else { return };
         if self.stats.rows() > rows_before {
             return self.stats.incomplete(0, error.to_string());
         }
         if !self.reports_absence && (error.is_unavailable() || error.errno().is_some_and(lacks_table)) {
-            return self.tell_unseen(table, &error);
+            return self.report_unseen(table, &error);
         }
         if let DumpError::Io(SysError { errno: Errno::NOT_RECORDED, .. }) = error {
             return self.not_recorded(table);

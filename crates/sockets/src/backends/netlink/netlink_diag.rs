@@ -45,7 +45,7 @@ pub(crate) fn request(show: u32) -> Request {
     (body[0], body[1]) = (AF_NETLINK, PROTO_ALL);
     body[8..12].copy_from_slice(&show.to_ne_bytes());
     let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
-    request.body(&body);
+    request.append(&body);
     request
 }
 
@@ -87,9 +87,9 @@ impl NetlinkDecoder {
             inode: u32_of(16),
             cookie: u64::from(u32_of(20)) | u64::from(u32_of(24)) << 32,
             netns_id: self.netns_id,
-            ..unbound()
+            ..empty_socket()
         };
-        let mut part = NetlinkPart { dst_portid: u32_of(8), dst_group: u32_of(12), ..nameless(msg[2], u32_of(4)) };
+        let mut part = NetlinkPart { dst_portid: u32_of(8), dst_group: u32_of(12), ..empty_part(msg[2], u32_of(4)) };
         for attr in Attrs::new(attrs) {
             if !attribute(&mut row, &mut part, &attr?)? {
                 self.unknown_attrs += 1;
@@ -104,12 +104,12 @@ impl NetlinkDecoder {
 }
 
 /// A netlink socket without any known fields.
-pub(crate) fn unbound() -> Socket<'static> {
+pub(crate) fn empty_socket() -> Socket<'static> {
     Socket { proto: Proto::Netlink, family: AF_NETLINK, state: State::CLOSE, wqueue: None, ..Socket::EMPTY }
 }
 
 /// A socket with a known protocol and address only.
-pub(crate) fn nameless(protocol: u8, portid: u32) -> NetlinkPart<'static> {
+pub(crate) fn empty_part(protocol: u8, portid: u32) -> NetlinkPart<'static> {
     NetlinkPart {
         protocol: NetlinkProtocol(protocol),
         portid,

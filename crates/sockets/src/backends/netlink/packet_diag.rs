@@ -52,7 +52,7 @@ pub(crate) fn request(show: u32) -> Request {
     body[0] = AF_PACKET;
     body[8..12].copy_from_slice(&show.to_ne_bytes());
     let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
-    request.body(&body);
+    request.append(&body);
     request
 }
 
@@ -92,7 +92,7 @@ impl PacketDecoder {
             inode: u32_of(4),
             cookie: u64::from(u32_of(8)) | u64::from(u32_of(12)) << 32,
             netns_id: self.netns_id,
-            ..unbound()
+            ..empty_socket()
         };
         let mut part = PacketPart::new(PacketType(msg[1]), u16_at(msg, 2).unwrap_or(0));
         for attr in Attrs::new(attrs) {
@@ -110,7 +110,7 @@ impl PacketDecoder {
 }
 
 /// A packet socket without any known fields: it is never connected.
-pub(crate) fn unbound() -> Socket<'static> {
+pub(crate) fn empty_socket() -> Socket<'static> {
     Socket { proto: Proto::Packet, family: AF_PACKET, state: State::CLOSE, wqueue: None, ..Socket::EMPTY }
 }
 

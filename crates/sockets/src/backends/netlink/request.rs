@@ -4,7 +4,7 @@ use record::Proto;
 use record::rows::need::{self, STORAGES};
 use sys::caps::{self, Cap};
 
-use crate::backends::netlink::inet_diag::{Wanted, ext_of};
+use crate::backends::netlink::inet_diag::{DumpParameters, ext_of};
 use crate::backends::netlink::{netlink_diag, packet_diag, tipc_diag, unix_diag, vsock_diag, xdp_diag};
 use crate::keys::Table;
 use crate::pushdown::STATES_ALL;
@@ -15,7 +15,7 @@ pub(crate) const NETLINK_SOCK_DIAG: i32 = 4;
 
 // bpf_capable() in the kernel.
 fn may_ask_storages() -> bool {
-    caps::effective().is_ok_and(|set| set.has(Cap::Bpf) || set.has(Cap::SysAdmin))
+    caps::effective().is_ok_and(|set| set.contains(Cap::Bpf) || set.contains(Cap::SysAdmin))
 }
 
 pub(crate) fn request_of(
@@ -36,7 +36,7 @@ pub(crate) fn request_of(
         Proto::Dccp => as_asked.unwrap_or(STATES_ALL | 3 << 13),
         _ => states,
     };
-    let wanted = Wanted { ext: ext_of(of_table), states, sport, dport, bytecode: program, storages };
+    let wanted = DumpParameters { ext: ext_of(of_table), states, sport, dport, bytecode: program, storages };
     match table {
         Table::Tcp => wanted.legacy(),
         Table::Unix => unix_diag::request(states, unix_diag::show_of(need)),

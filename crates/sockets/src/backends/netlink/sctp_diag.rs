@@ -51,7 +51,7 @@ impl SctpDecoder {
         }
         if part.peers.is_some() {
             part.state = Some(SctpState(row.state.0));
-            row.state = nearest(row.state.0);
+            row.state = nearest_tcp_state(row.state.0);
         }
         put_addrs(&mut self.locals, part.locals.unwrap_or_default());
         put_addrs(&mut self.peers, part.peers.unwrap_or_default());
@@ -63,7 +63,7 @@ impl SctpDecoder {
 }
 
 /// The TCP state closest to an association's state.
-fn nearest(state: u8) -> State {
+fn nearest_tcp_state(state: u8) -> State {
     match state {
         0 => State::CLOSE,
         1 | 2 => State::SYN_SENT,

@@ -56,7 +56,7 @@ pub(crate) fn request(states: u32, show: u32) -> Request {
     body[4..8].copy_from_slice(&states.to_ne_bytes());
     body[12..16].copy_from_slice(&show.to_ne_bytes());
     let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
-    request.body(&body);
+    request.append(&body);
     request
 }
 
@@ -99,7 +99,7 @@ impl UnixDecoder {
             netns_id: self.netns_id,
             ..Socket::EMPTY
         };
-        let mut part = nameless(UnixType(msg[1]));
+        let mut part = empty_part(UnixType(msg[1]));
         for attr in Attrs::new(attrs) {
             self.attribute(&mut row, &mut part, &attr?)?;
         }
@@ -140,7 +140,7 @@ pub fn decode_unix(payload: &[u8], netns_id: u64) -> Result<Socket<'_>, DecodeEr
 }
 
 /// A unix socket with a known type only.
-pub(crate) fn nameless(kind: UnixType) -> UnixPart<'static> {
+pub(crate) fn empty_part(kind: UnixType) -> UnixPart<'static> {
     UnixPart { kind, path: None, peer_inode: None, vfs: None, refs: None, flags: None, icons: None }
 }
 

@@ -22,7 +22,7 @@ pub(crate) fn request(states: u32) -> Request {
     body[0] = AF_VSOCK;
     body[4..8].copy_from_slice(&states.to_ne_bytes());
     let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
-    request.body(&body);
+    request.append(&body);
     request
 }
 

@@ -50,7 +50,7 @@ pub(crate) fn request(show: u32) -> Request {
     body[0] = AF_XDP;
     body[8..12].copy_from_slice(&show.to_ne_bytes());
     let mut request = Request::dump(SOCK_DIAG_BY_FAMILY);
-    request.body(&body);
+    request.append(&body);
     request
 }
 

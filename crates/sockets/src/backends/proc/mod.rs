@@ -29,7 +29,7 @@ impl TableReader<'_, '_, '_> {
         }
         let plan = self.plan;
         let netns_id = plan.options.netns_id;
-        let filter = (!filter.is_everything()).then_some(filter);
+        let filter = (!filter.accepts_all()).then_some(filter);
         let rows_before = self.stats.rows();
         let (as_sent, window) = (self.plan.options.as_sent, Window::new());
         let handed_out = &mut *self.handed_out.borrow_mut();
@@ -47,13 +47,13 @@ impl TableReader<'_, '_, '_> {
         match end {
             Ok(stopped) => {
                 self.stopped |= stopped;
-                self.stats.used(Via::Proc.name());
+                self.stats.add_backend(Via::Proc.name());
                 Ok(true)
             }
             Err(error) if error.errno == Errno::NOENT && table.family() == AF_INET6 => Ok(false),
             Err(error) if self.stats.rows() > rows_before => {
-                self.stats.used(Via::Proc.name());
-                self.stats.incomplete(0, format!("{} are incomplete: {error}", table.what()));
+                self.stats.add_backend(Via::Proc.name());
+                self.stats.incomplete(0, format!("{} are incomplete: {error}", table.description()));
                 Ok(true)
             }
             Err(error) => Err(error),

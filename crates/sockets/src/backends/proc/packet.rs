@@ -25,16 +25,16 @@ pub fn parse_proc_packet_line<'b>(
     let mut words = Words::new(line);
     words.word("sk")?;
     words.decimal("RefCnt")?;
-    let kind = PacketType(narrow(words.decimal("Type")?, "Type")?);
-    let ethertype = narrow(words.hex("Proto")?, "Proto")?;
-    let ifindex = narrow(words.decimal("Iface")?, "Iface")?;
+    let kind = PacketType(convert_number(words.decimal("Type")?, "Type")?);
+    let ethertype = convert_number(words.hex("Proto")?, "Proto")?;
+    let ifindex = convert_number(words.decimal("Iface")?, "Iface")?;
     let running = words.decimal("R")?;
-    let rqueue = narrow(words.decimal("Rmem")?, "Rmem")?;
-    let uid = narrow(words.decimal("User")?, "User")?;
-    let inode = narrow(words.decimal("Inode")?, "Inode")?;
+    let rqueue = convert_number(words.decimal("Rmem")?, "Rmem")?;
+    let uid = convert_number(words.decimal("User")?, "User")?;
+    let inode = convert_number(words.decimal("Inode")?, "Inode")?;
     let part = PacketPart { flags: Some(u32::from(running != 0)), ..PacketPart::new(kind, ethertype) };
     *extras = FamilyExtras { packet: Some(part), ..FamilyExtras::EMPTY };
-    let row = packet_diag::unbound();
+    let row = packet_diag::empty_socket();
     Ok(Socket { ifindex, rqueue, wqueue: Some(0), uid: Some(uid), inode, netns_id, extras: Some(extras), ..row })
 }
 
@@ -48,26 +48,26 @@ pub fn parse_proc_netlink_line<'b>(
 ) -> Result<Socket<'b>, DecodeError> {
     let mut words = Words::new(line);
     words.word("sk")?;
-    let protocol = narrow(words.decimal("Eth")?, "Eth")?;
-    let portid = narrow(words.decimal("Pid")?, "Pid")?;
-    let groups: u32 = narrow(words.hex("Groups")?, "Groups")?;
-    let rqueue = narrow(words.decimal("Rmem")?, "Rmem")?;
-    let wqueue = narrow(words.decimal("Wmem")?, "Wmem")?;
+    let protocol = convert_number(words.decimal("Eth")?, "Eth")?;
+    let portid = convert_number(words.decimal("Pid")?, "Pid")?;
+    let groups: u32 = convert_number(words.hex("Groups")?, "Groups")?;
+    let rqueue = convert_number(words.decimal("Rmem")?, "Rmem")?;
+    let wqueue = convert_number(words.decimal("Wmem")?, "Wmem")?;
     let dump = words.decimal("Dump")?;
     words.decimal("Locks")?;
-    let drops = narrow(words.decimal("Drops")?, "Drops")?;
-    let inode = narrow(words.decimal("Inode")?, "Inode")?;
+    let drops = convert_number(words.decimal("Drops")?, "Drops")?;
+    let inode = convert_number(words.decimal("Inode")?, "Inode")?;
     let bitmap = usize::try_from(groups).unwrap_or(0).to_ne_bytes();
     put_groups(text, &bitmap);
-    let part = netlink_diag::nameless(protocol, portid);
+    let part = netlink_diag::empty_part(protocol, portid);
     let part =
         record::rows::NetlinkPart { groups_text: text, flags: Some(u32::from(dump != 0)), drops: Some(drops), ..part };
     *extras = FamilyExtras { netlink: Some(part), ..FamilyExtras::EMPTY };
-    let row = netlink_diag::unbound();
+    let row = netlink_diag::empty_socket();
     Ok(Socket { rqueue, wqueue: Some(wqueue), inode, netns_id, extras: Some(extras), ..row })
 }
 
-fn narrow<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, DecodeError> {
+fn convert_number<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, DecodeError> {
     N::try_from(number).map_err(|_| DecodeError::Word(column))
 }
 

@@ -29,10 +29,10 @@ pub fn parse_proc_line(line: &[u8], proto: Proto, netns_id: u64) -> Result<Socke
     words.word("sl")?;
     let (family, local) = endpoint(words.word("local_address")?).ok_or(DecodeError::Word("local_address"))?;
     let (_, peer) = endpoint(words.word("rem_address")?).ok_or(DecodeError::Word("rem_address"))?;
-    let state = State(narrow(words.hex("st")?, "st")?);
+    let state = State(convert_number(words.hex("st")?, "st")?);
     let (wqueue, rqueue) = words.hex_pair("tx_queue:rx_queue")?;
     let (timer, when) = words.hex_pair("tr:tm->when")?;
-    let timer: u8 = narrow(timer, "tr:tm->when")?;
+    let timer: u8 = convert_number(timer, "tr:tm->when")?;
     let retransmits = words.hex("retrnsmt")?;
     let uid = words.decimal("uid")?;
     let probes = words.decimal("timeout")?;
@@ -50,12 +50,12 @@ pub fn parse_proc_line(line: &[u8], proto: Proto, netns_id: u64) -> Result<Socke
         state,
         local,
         peer,
-        rqueue: narrow(rqueue, "rx_queue")?,
+        rqueue: convert_number(rqueue, "rx_queue")?,
         // A listener's line has 0 here, while inet_diag has the limit.
-        wqueue: if state == State::LISTEN { None } else { Some(narrow(wqueue, "tx_queue")?) },
-        uid: if minisock { None } else { Some(narrow(uid, "uid")?) },
+        wqueue: if state == State::LISTEN { None } else { Some(convert_number(wqueue, "tx_queue")?) },
+        uid: if minisock { None } else { Some(convert_number(uid, "uid")?) },
         // Inode numbers of sockets have 32 bits in the kernel's own messages.
-        inode: narrow(inode, "inode")?,
+        inode: convert_number(inode, "inode")?,
         timer: Timer(timer),
         timer_ms: u32::try_from(when.saturating_mul(TICK_MS)).unwrap_or(u32::MAX),
         retrans: u8::try_from(retrans).unwrap_or(u8::MAX),
@@ -64,7 +64,7 @@ pub fn parse_proc_line(line: &[u8], proto: Proto, netns_id: u64) -> Result<Socke
     })
 }
 
-fn narrow<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, DecodeError> {
+fn convert_number<N: TryFrom<u64>>(number: u64, column: &'static str) -> Result<N, DecodeError> {
     N::try_from(number).map_err(|_| DecodeError::Word(column))
 }
 

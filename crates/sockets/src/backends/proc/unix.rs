@@ -11,7 +11,7 @@ use record::rows::{Socket, UnixPart, UnixType};
 use record::{Proto, State};
 
 use crate::address_families::AF_UNIX;
-use crate::backends::netlink::unix_diag::nameless;
+use crate::backends::netlink::unix_diag::empty_part;
 use crate::backends::proc::line::Words;
 
 /// `__SO_ACCEPTCON` (include/linux/net.h): the socket listens.
@@ -41,7 +41,7 @@ pub fn parse_proc_unix_line(line: &[u8], netns_id: u64) -> Result<Socket<'_>, De
     };
     let inode = number(words.decimal("Inode")?, "Inode")?;
     let path = words.tail().filter(|path| !path.is_empty());
-    let part = UnixPart { path, refs: Some(refs), flags: Some(flags), ..nameless(UnixType(kind)) };
+    let part = UnixPart { path, refs: Some(refs), flags: Some(flags), ..empty_part(UnixType(kind)) };
     Ok(Socket { proto: Proto::Unix, family: AF_UNIX, state, inode, netns_id, unix: Some(part), ..Socket::EMPTY })
 }
 

@@ -29,14 +29,14 @@ struct Counts {
 /// The names of all unix sockets, as far as they affect the ends of lines.
 #[derive(Debug, Default)]
 pub(crate) struct SocketNames {
-    of: HashMap<u32, KnownName>,
+    of: HashMap<u32, SocketName>,
     /// The names of listeners: connections that wait for accept show them, and have no inode.
     listeners: HashSet<Box<[u8]>>,
 }
 
 /// The name of the socket with an inode.
 #[derive(Debug, PartialEq, Eq)]
-enum KnownName {
+enum SocketName {
     /// It has no line break, or is missing.
     Plain,
     /// The name in the form of the file.
@@ -53,17 +53,17 @@ impl SocketNames {
             self.listeners.insert(shown(name));
         }
         let broken = name.filter(|name| name.contains(&b'\n'));
-        let name = broken.map_or(KnownName::Plain, |name| KnownName::Broken(shown(name)));
-        let is_plain = name == KnownName::Plain;
+        let name = broken.map_or(SocketName::Plain, |name| SocketName::Broken(shown(name)));
+        let is_plain = name == SocketName::Plain;
         match self.of.get_mut(&inode) {
             None => drop(self.of.insert(inode, name)),
-            Some(KnownName::Plain) if is_plain => {}
-            Some(known) => *known = KnownName::Several,
+            Some(SocketName::Plain) if is_plain => {}
+            Some(known) => *known = SocketName::Several,
         }
     }
 
     // A line without a path is unambiguous; a line of inode 0 always has the path of a listener.
-    fn has(&self, inode: u32) -> bool {
+    fn contains(&self, inode: u32) -> bool {
         self.of.contains_key(&inode)
     }
 
@@ -73,9 +73,9 @@ impl SocketNames {
         let stands = |name: &[u8]| text.strip_prefix(name).is_some_and(|rest| rest.first().is_none_or(|&b| b == b'\n'));
         if inode != 0 {
             return match self.of.get(&inode)? {
-                KnownName::Broken(name) if stands(name) => Some(name.len()),
-                KnownName::Plain => Some(to_break),
-                KnownName::Broken(_) | KnownName::Several => None,
+                SocketName::Broken(name) if stands(name) => Some(name.len()),
+                SocketName::Plain => Some(to_break),
+                SocketName::Broken(_) | SocketName::Several => None,
             };
         }
         let mut broken = self.listeners.iter().filter(|name| name.contains(&b'\n') && stands(name));
@@ -127,14 +127,14 @@ fn head(line: &[u8]) -> Option<LineColumns> {
 }
 
 // Everything after the heading.
-fn body(text: &[u8]) -> &[u8] {
+fn skip_heading(text: &[u8]) -> &[u8] {
     text.iter().position(|&byte| byte == b'\n').and_then(|end| text.get(end + 1..)).unwrap_or_default()
 }
 
 /// Calls `each` with every line that the kernel wrote as one, including line breaks of its path; returns the number of
 /// others. These belong to sockets that netlink does not have, or follow a line whose path may continue there.
 pub(crate) fn kernel_lines(text: &[u8], names: &SocketNames, each: &mut dyn FnMut(&[u8]) -> bool) -> u64 {
-    let (mut rest, mut left_out) = (body(text), 0);
+    let (mut rest, mut left_out) = (skip_heading(text), 0);
     // Number of bytes of `rest` that may still be the path of a socket with an unknown name.
     let mut unsure = 0usize;
     while !rest.is_empty() {
@@ -143,7 +143,7 @@ pub(crate) fn kernel_lines(text: &[u8], names: &SocketNames, each: &mut dyn FnMu
         let head = head(line);
         let known_end = head.as_ref().and_then(|head| {
             if !head.has_path {
-                return names.has(head.inode).then_some(to_break);
+                return names.contains(head.inode).then_some(to_break);
             }
             let path = rest.get(head.path_at..).unwrap_or_default();
             names.length(head.inode, path).map(|length| head.path_at + length)
@@ -171,7 +171,9 @@ pub(crate) fn kernel_lines(text: &[u8], names: &SocketNames, each: &mut dyn FnMu
 
 /// True if a line has a path, so that the text after it may be part of the path.
 pub(crate) fn has_paths(text: &[u8]) -> bool {
-    body(text).split(|&byte| byte == b'\n').any(|line| !line.is_empty() && head(line).is_none_or(|head| head.has_path))
+    skip_heading(text)
+        .split(|&byte| byte == b'\n')
+        .any(|line| !line.is_empty() && head(line).is_none_or(|head| head.has_path))
 }
 
 /// Reference counts and flags by inode, and lines of connections that wait for accept: netlink has neither.
@@ -194,9 +196,9 @@ pub(crate) enum Lines {
 
 impl UnixCounts {
     /// Reads the lines without checking them against names.
-    pub(crate) fn plain(text: &[u8]) -> Lines {
+    pub(crate) fn read_unchecked(text: &[u8]) -> Lines {
         let mut counts = UnixCounts::default();
-        for line in body(text).split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+        for line in skip_heading(text).split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
             match head(line) {
                 Some(head) if head.inode != 0 && counts.by_inode.insert(head.inode, head.counts).is_none() => {}
                 _ => return Lines::Ambiguous,
@@ -206,7 +208,7 @@ impl UnixCounts {
     }
 
     /// Reads only the lines that the kernel wrote.
-    pub(crate) fn proven(text: &[u8], names: &SocketNames) -> UnixCounts {
+    pub(crate) fn count_genuine(text: &[u8], names: &SocketNames) -> UnixCounts {
         let mut counts = UnixCounts::default();
         let left_out = kernel_lines(text, names, &mut |line| {
             match head(line.split(|&byte| byte == b'\n').next().unwrap_or_default()) {
@@ -232,7 +234,7 @@ impl UnixCounts {
     }
 
     /// Lines of connections that wait for accept.
-    pub(crate) fn waiting(&self) -> &[Box<[u8]>] {
+    pub(crate) fn unaccepted_lines(&self) -> &[Box<[u8]>] {
         &self.waiting
     }
 }
@@ -249,7 +251,7 @@ pub(crate) fn fuzz_lines(text: &[u8]) {
         true
     });
     assert!(bytes as u64 + left_out <= text.len() as u64 + 1);
-    let _ = (UnixCounts::plain(text), UnixCounts::proven(text, &names), has_paths(text));
+    let _ = (UnixCounts::read_unchecked(text), UnixCounts::count_genuine(text, &names), has_paths(text));
 }
 
 #[cfg(test)]
@@ -287,7 +289,7 @@ mod tests {
         let forged = line(7, "/run/root");
         let hostile = format!("/tmp/x\n{}", forged.trim_end());
         let text = [HEADING.to_owned(), line(7, "/run/root"), line(9, &hostile), line(11, "")].concat();
-        assert!(matches!(UnixCounts::plain(text.as_bytes()), Lines::Ambiguous));
+        assert!(matches!(UnixCounts::read_unchecked(text.as_bytes()), Lines::Ambiguous));
         let names = names(&[(7, "/run/root"), (9, &hostile), (11, "")]);
         let (found, left_out) = lines(&text, &names);
         let whole = |inode, path| line(inode, path).trim_end().to_owned();
@@ -302,8 +304,8 @@ mod tests {
         let hostile = format!("/tmp/x\n{}", line(0, "/run/root").trim_end());
         let text = [HEADING.to_owned(), line(9, &hostile), line(0, &hostile), line(0, "/run/root")].concat();
         let names = names(&[(7, "/run/root"), (9, &hostile)]);
-        let counts = UnixCounts::proven(text.as_bytes(), &names);
-        assert_eq!((counts.waiting().len(), counts.left_out), (2, 0));
+        let counts = UnixCounts::count_genuine(text.as_bytes(), &names);
+        assert_eq!((counts.unaccepted_lines().len(), counts.left_out), (2, 0));
         assert!(counts.get(9).is_some() && counts.get(7).is_none());
     }
 
@@ -332,12 +334,12 @@ mod tests {
     #[test]
     fn an_ordinary_file_needs_no_names() {
         let text = [HEADING.to_owned(), line(5, "@x"), line(7, ""), line(123_456, "/a b")].concat();
-        let Lines::Plain(counts) = UnixCounts::plain(text.as_bytes()) else { panic!("it is plain") };
+        let Lines::Plain(counts) = UnixCounts::read_unchecked(text.as_bytes()) else { panic!("it is plain") };
         assert_eq!(counts.get(123_456), Some(Counts { refs: 2, flags: 1 << 16 }));
         assert!(has_paths(text.as_bytes()) && !has_paths([HEADING.to_owned(), line(7, "")].concat().as_bytes()));
         for odd in ["x\n".to_owned(), line(0, "/a"), line(5, ""), "0: 2 0 0 0001 01 7\n".to_owned()] {
             let text = [HEADING.to_owned(), line(5, ""), odd.clone()].concat();
-            assert!(matches!(UnixCounts::plain(text.as_bytes()), Lines::Ambiguous), "{odd}");
+            assert!(matches!(UnixCounts::read_unchecked(text.as_bytes()), Lines::Ambiguous), "{odd}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Decodes one event of the BPF program into a row.
 use netlink::DecodeError;
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
-use record::rows::{Direction, Endpoint, EventKind, Holder, Reason, SocketEvent};
+use record::rows::{CloseReason, Direction, Endpoint, EventKind, Holder, SocketEvent};
 use record::{Addr, Comm, Proto, State};
 
 use crate::address_families::{AF_INET, AF_INET6};
@@ -20,7 +20,7 @@ pub(crate) struct Event<'b>(&'b [u8]);
 
 impl<'b> Event<'b> {
     /// The first of `events` and the rest; `Err` with all of it if it is too short for an event.
-    pub(crate) fn first(events: &'b [u8]) -> Result<(Event<'b>, &'b [u8]), &'b [u8]> {
+    pub(crate) fn split_first(events: &'b [u8]) -> Result<(Event<'b>, &'b [u8]), &'b [u8]> {
         let bytes = if events.get(FAMILY) == Some(&AF_INET6) { EVENT6 } else { EVENT };
         events.split_at_checked(bytes).map(|(event, rest)| (Event(event), rest)).ok_or(events)
     }
@@ -120,15 +120,15 @@ fn holder_of(event: &[u8]) -> Holder {
 }
 
 /// Derives the reason from the socket's error and its state before the close.
-fn reason_of(error: u32, state: State) -> Reason {
+fn reason_of(error: u32, state: State) -> CloseReason {
     match error {
-        ECONNRESET | EPIPE => Reason::Reset,
-        ETIMEDOUT => Reason::Timeout,
-        ECONNABORTED => Reason::Killed,
+        ECONNRESET | EPIPE => CloseReason::Reset,
+        ETIMEDOUT => CloseReason::Timeout,
+        ECONNABORTED => CloseReason::Killed,
         0 => match state {
-            State::FIN_WAIT2 | State::TIME_WAIT | State::LAST_ACK | State::CLOSING => Reason::Fin,
-            _ => Reason::Abort,
+            State::FIN_WAIT2 | State::TIME_WAIT | State::LAST_ACK | State::CLOSING => CloseReason::Fin,
+            _ => CloseReason::Abort,
         },
-        _ => Reason::Error,
+        _ => CloseReason::Error,
     }
 }

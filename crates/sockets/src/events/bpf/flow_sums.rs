@@ -1,10 +1,10 @@
 //! Flows that the BPF program sums up: of two maps, one is filled while the other is read.
-use bpf::{BpfError, KernelTypes, Link, Loaded, Spec, load_with};
+use bpf::{BpfError, KernelTypes, Link, LoadSpec, LoadedObject, load_with};
 use std::time::Duration;
 use sys::{Blocks, Host, SysError, clock};
 
 use super::programs::{OBJECT, only_netns, slots};
-use super::{HEAD, Head};
+use super::{HEADER_BYTES, Head};
 use crate::events::Follow;
 use crate::events::flow_key::{KEY, SPAN, SUM};
 use crate::events::flow_shares::{FREE, SHARED};
@@ -21,11 +21,11 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// Size of `struct flow_sum`: the sums, and the account's charge, which is not recorded.
 const VALUE: usize = SUM + 8;
 /// Interval between two calls of `stop`.
-const LOOK: Duration = Duration::from_millis(20);
+const CHECK_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The attached program and its maps.
 pub(crate) struct KernelSums<'h> {
-    loaded: Loaded,
+    loaded: LoadedObject,
     _link: Link,
     interval_ns: u64,
     began_ns: u64,
@@ -44,7 +44,7 @@ impl<'h> KernelSums<'h> {
             [("only_netns", &only_netns(follow).to_ne_bytes()), ("slots", &slots.to_ne_bytes())];
         let flows = u32::try_from(FREE + SHARED + ACCOUNTS_MAX).unwrap_or(u32::MAX);
         let entries = [("recent_conns", slots), ("flows_even", flows), ("flows_odd", flows)];
-        let spec = Spec { object: OBJECT, programs: &["on_sums"], constants: &constants, entries: &entries };
+        let spec = LoadSpec { object: OBJECT, programs: &["on_sums"], constants: &constants, entries: &entries };
         let loaded = load_with(&KernelTypes::read(host)?, &spec)?;
         let link = loaded.program("on_sums")?.attach()?;
         let interval_ns = u64::try_from(interval.as_nanos()).unwrap_or(u64::MAX);
@@ -77,9 +77,9 @@ impl<'h> KernelSums<'h> {
         let map = self.loaded.map(full)?;
         let (block, keys) = (&mut self.block, &mut self.keys);
         block.clear();
-        block.resize(HEAD + SPAN, 0);
+        block.resize(HEADER_BYTES + SPAN, 0);
         keys.clear();
-        map.each(|key, sum| {
+        map.for_each(|key, sum| {
             let (Ok(key), Some(sums), VALUE) = (<[u8; KEY]>::try_from(key), sum.get(..SUM), sum.len()) else { return };
             keys.push(key);
             // An account without folded flows is not a row.
@@ -119,7 +119,7 @@ impl Blocks for KernelSums<'_> {
                 break;
             }
             let left = Duration::from_nanos(self.due_ns.saturating_sub(clock::monotonic_ns()));
-            std::thread::sleep(left.min(LOOK));
+            std::thread::sleep(left.min(CHECK_INTERVAL));
         }
         self.ended |= (self.stop)();
         self.take().map_err(|error| error.to_sys("connections via BPF"))?;

@@ -36,13 +36,13 @@ pub(crate) struct Head {
 }
 
 /// Size of a header in bytes.
-pub(crate) const HEAD: usize = 6 * 8;
+pub(crate) const HEADER_BYTES: usize = 6 * 8;
 
 impl Head {
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
-    pub(crate) fn bytes(&self) -> [u8; HEAD] {
+    pub(crate) fn bytes(&self) -> [u8; HEADER_BYTES] {
         let Head { epoch_ns, lost_ring, lost_map, failed, waiting, missed } = *self;
-        let mut bytes = [0; HEAD];
+        let mut bytes = [0; HEADER_BYTES];
         let numbers = [epoch_ns, lost_ring, lost_map, failed, waiting, missed];
         bytes.chunks_exact_mut(8).zip(numbers).for_each(|(place, number)| place.copy_from_slice(&number.to_ne_bytes()));
         bytes
@@ -79,23 +79,27 @@ impl<'h> BpfEvents<'h> {
     }
 
     pub(crate) fn next(&mut self, each: &mut Each<'_, SocketEvents>) -> Result<StreamState, SourceError> {
-        let Some(block) = self.blocks.next().map_err(failed)? else { return Ok(StreamState::Ended) };
-        self.stats.used(BPF);
+        let Some(block) = self.blocks.next().map_err(source_error)? else { return Ok(StreamState::Ended) };
+        self.stats.add_backend(BPF);
         let Some(head) = Head::parse(block) else {
-            self.stats.undecoded(DecodeError::Short { what: "block of events", claims: HEAD, has: block.len() });
+            self.stats.add_undecoded(DecodeError::Short {
+                what: "block of events",
+                claims: HEADER_BYTES,
+                has: block.len(),
+            });
             return Ok(StreamState::Open);
         };
         self.last = head;
-        let mut events = block.get(HEAD..).unwrap_or_default();
+        let mut events = block.get(HEADER_BYTES..).unwrap_or_default();
         while !events.is_empty() {
-            self.stats.arrived(1);
-            let event = match Event::first(events) {
+            self.stats.add_arrived(1);
+            let event = match Event::split_first(events) {
                 Ok((event, rest)) => {
                     events = rest;
                     event
                 }
                 Err(short) => {
-                    self.stats.failed(DecodeError::Short { what: "event", claims: EVENT, has: short.len() });
+                    self.stats.add_failed(DecodeError::Short { what: "event", claims: EVENT, has: short.len() });
                     break;
                 }
             };
@@ -110,7 +114,7 @@ impl<'h> BpfEvents<'h> {
                         break;
                     }
                 }
-                Err(error) => self.stats.failed(*error),
+                Err(error) => self.stats.add_failed(*error),
             }
         }
         Ok(StreamState::Open)
@@ -122,7 +126,7 @@ impl<'h> BpfEvents<'h> {
     }
 
     /// Number of connections without a known accept.
-    pub(crate) fn waiting(&self) -> u64 {
+    pub(crate) fn waiting_connections(&self) -> u64 {
         self.last.waiting
     }
 
@@ -140,7 +144,7 @@ impl<'h> BpfEvents<'h> {
         }
         if last.waiting > 0 {
             let waiting = last.waiting;
-            stats.note(format!("{waiting} connections were established, but no process accepted them: not shown"));
+            stats.add_note(format!("{waiting} connections were established, but no process accepted them: not shown"));
         }
         let mut stats = stats.close();
         stats.lost += last.lost_ring;
@@ -165,7 +169,7 @@ pub(crate) fn totals(opened: u64, closed: u64, failed: u64) -> String {
     format!("{opened} connections opened, {closed} closed, {failed} attempts failed")
 }
 
-fn failed(error: SysError) -> SourceError {
+fn source_error(error: SysError) -> SourceError {
     error_of(error)
 }
 
@@ -173,7 +177,7 @@ fn failed(error: SysError) -> SourceError {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use record::rows::{Direction, Reason};
+    use record::rows::{CloseReason, Direction};
     use record::{Addr, State};
 
     struct Given(Vec<Vec<u8>>, Vec<u8>);
@@ -253,7 +257,7 @@ mod tests {
         let (rows, stats) =
             read(vec![block(head, &[event(1, 1, 0), event(2, State::LAST_ACK.0, 0)]), block(head, &[])]);
         assert_eq!(rows.len(), 2);
-        assert!(rows[1].contains(&format!("{:?}", Reason::Fin)), "{}", rows[1]);
+        assert!(rows[1].contains(&format!("{:?}", CloseReason::Fin)), "{}", rows[1]);
         assert_eq!((stats.seen, stats.failed, stats.is_partial()), (2, 0, false));
     }
 
@@ -294,7 +298,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_lost_is_told() {
+    fn losses_are_reported() {
         let head = Head { lost_ring: 3, lost_map: 2, waiting: 1, missed: 4, ..Head::default() };
         let (_, stats) = read(vec![block(head, &[])]);
         assert_eq!(stats.lost, 3);
@@ -318,13 +322,13 @@ mod tests {
     #[test]
     fn ends_have_reasons() {
         for (state, error, reason) in [
-            (State::FIN_WAIT2, 0, Reason::Fin),
-            (State::ESTABLISHED, 0, Reason::Abort),
-            (State::ESTABLISHED, 104, Reason::Reset),
-            (State::CLOSE_WAIT, 32, Reason::Reset),
-            (State::FIN_WAIT1, 110, Reason::Timeout),
-            (State::ESTABLISHED, 103, Reason::Killed),
-            (State::ESTABLISHED, 113, Reason::Error),
+            (State::FIN_WAIT2, 0, CloseReason::Fin),
+            (State::ESTABLISHED, 0, CloseReason::Abort),
+            (State::ESTABLISHED, 104, CloseReason::Reset),
+            (State::CLOSE_WAIT, 32, CloseReason::Reset),
+            (State::FIN_WAIT1, 110, CloseReason::Timeout),
+            (State::ESTABLISHED, 103, CloseReason::Killed),
+            (State::ESTABLISHED, 113, CloseReason::Error),
         ] {
             let (rows, _) =
                 read(vec![block(Head { epoch_ns: 1_000_000_000, ..Head::default() }, &[event(2, state.0, error)])]);

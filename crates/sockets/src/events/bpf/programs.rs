@@ -1,8 +1,8 @@
 //! The userspace side of the BPF program: loads and attaches it, and empties its ring into blocks.
-use bpf::{BpfError, EventProgram, KernelTypes, Link, Loaded, Ring, Spec, load_with};
+use bpf::{BpfError, EventProgram, KernelTypes, Link, LoadSpec, LoadedObject, Ring, load_with};
 use sys::{Host, SysError, clock, fs};
 
-use super::{HEAD, Head};
+use super::{HEADER_BYTES, Head};
 use crate::events::Follow;
 use crate::expected;
 
@@ -39,9 +39,9 @@ const WAIT_NS: u64 = 250_000_000;
 
 /// The attached programs and their ring.
 pub(crate) struct EventPrograms {
-    loaded: Loaded,
+    loaded: LoadedObject,
     links: Vec<Link>,
-    uses: Uses,
+    uses: FirstUsePrograms,
     ring: Ring,
     last: Head,
 }
@@ -49,8 +49,11 @@ pub(crate) struct EventPrograms {
 impl EventPrograms {
     /// Attaches the programs; also returns the limitations on this kernel.
     pub(crate) fn open(host: &Host, follow: &Follow<'_>) -> Result<(EventPrograms, Vec<String>), BpfError> {
-        let Hooked { loaded, links, uses, left_out, .. } =
-            hooked(host, only_netns(follow), if follow.hooks { AcceptHooks::Attached } else { AcceptHooks::LeftOut })?;
+        let AttachedPrograms { loaded, links, uses, left_out, .. } = load_and_attach(
+            host,
+            only_netns(follow),
+            if follow.hooks { AcceptHooks::Attached } else { AcceptHooks::LeftOut },
+        )?;
         stamp(&loaded)?;
         let ring = loaded.map("events")?.ring()?;
         Ok((EventPrograms { loaded, links, uses, ring, last: Head::default() }, left_out))
@@ -87,7 +90,7 @@ impl EventPrograms {
 }
 
 impl EventProgram for EventPrograms {
-    const HEADER: usize = HEAD;
+    const HEADER: usize = HEADER_BYTES;
 
     fn take(&mut self, block: &mut Vec<u8>) -> Result<bool, SysError> {
         let events = self.ring.consume(&mut |event| block.extend_from_slice(event))?;
@@ -116,14 +119,14 @@ pub(crate) fn only_netns(follow: &Follow<'_>) -> u32 {
 
 /// Programs at the first use of a socket. Each costs every send and receive of the host a tenth of a microsecond, so
 /// they are attached only if a process accepts without requesting the peer's name.
-struct Uses {
+struct FirstUsePrograms {
     /// Loaded but not attached.
     asleep: Vec<&'static str>,
     /// Since when every check has found a waiting connection.
     waiting_since_ns: Option<u64>,
 }
 
-impl Uses {
+impl FirstUsePrograms {
     /// `unasked` is the number of connections whose process only became known at their close, which proves the need. A
     /// connection that waits for long is no proof, because it may just not be accepted, but then the programs cost
     /// little.
@@ -137,10 +140,10 @@ impl Uses {
 }
 
 /// The attached programs.
-struct Hooked {
-    loaded: Loaded,
+struct AttachedPrograms {
+    loaded: LoadedObject,
     links: Vec<Link>,
-    uses: Uses,
+    uses: FirstUsePrograms,
     /// True if the kernel accepts [`NAMES`], and a cgroup exists for them.
     takes_hooks: bool,
     /// The missing programs, and why.
@@ -159,41 +162,41 @@ enum AcceptHooks {
 
 /// Loads and attaches the programs that this kernel and these privileges allow. State changes come first, so that
 /// changes during the scan of older sockets are also seen.
-fn hooked(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<Hooked, BpfError> {
+fn load_and_attach(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<AttachedPrograms, BpfError> {
     let (loaded, optional, mut left_out) = load(host, only_netns, hooks != AcceptHooks::LeftOut)?;
     let mut links = vec![loaded.program("on_state")?.attach()?];
     let root = cgroup_root(host);
     let takes_hooks = root.is_some() && optional.iter().any(|name| NAMES.contains(name));
     if hooks == AcceptHooks::Loaded && root.is_none() {
-        left_out.push(without(&NAMES, NO_CGROUP));
+        left_out.push(missing_hooks_text(&NAMES, NO_CGROUP));
     }
     for name in optional.iter().filter(|name| hooks == AcceptHooks::Attached && NAMES.contains(name)) {
         let program = loaded.program(name)?;
         match root.as_ref().map(|root| program.attach_cgroup(root)) {
             Some(Ok(link)) => links.push(link),
-            Some(Err(error)) => left_out.push(without(&NAMES, &error.to_string())),
-            None => left_out.push(without(&NAMES, NO_CGROUP)),
+            Some(Err(error)) => left_out.push(missing_hooks_text(&NAMES, &error.to_string())),
+            None => left_out.push(missing_hooks_text(&NAMES, NO_CGROUP)),
         }
     }
     left_out.dedup();
     let asleep: Vec<&'static str> = optional.iter().copied().filter(|name| USES.contains(name)).collect();
-    let mut uses = Uses { asleep, waiting_since_ns: None };
+    let mut uses = FirstUsePrograms { asleep, waiting_since_ns: None };
     if hooks != AcceptHooks::Loaded && links.len() < 1 + NAMES.len() {
         // Only these show which process accepted.
         for name in std::mem::take(&mut uses.asleep) {
             links.push(loaded.program(name)?.attach()?);
         }
     }
-    Ok(Hooked { loaded, links, uses, takes_hooks, left_out })
+    Ok(AttachedPrograms { loaded, links, uses, takes_hooks, left_out })
 }
 
 /// Whether connections can be followed with BPF here: its limitations, and whether it would attach accept hooks.
 pub(crate) fn probe(host: &Host) -> Result<(Vec<String>, bool), BpfError> {
-    hooked(host, 0, AcceptHooks::Loaded).map(|hooked| (hooked.left_out, hooked.takes_hooks))
+    load_and_attach(host, 0, AcceptHooks::Loaded).map(|hooked| (hooked.left_out, hooked.takes_hooks))
 }
 
 /// The text about missing optional hooks.
-fn without(hooks: &[&str], why: &str) -> String {
+fn missing_hooks_text(hooks: &[&str], why: &str) -> String {
     let lost = if hooks.first() == NAMES.first() {
         "the accepting process is known at the connection's first use, not at accept"
     } else {
@@ -203,7 +206,7 @@ fn without(hooks: &[&str], why: &str) -> String {
 }
 
 /// Loads as many programs as possible; returns the names of the optional ones among them, and texts about the others.
-fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'static str>, Vec<String>), BpfError> {
+fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(LoadedObject, Vec<&'static str>, Vec<String>), BpfError> {
     let types = KernelTypes::read(host)?;
     let slots = slots(host);
     // Reporting no events with BPF is better than pids that belong to other processes.
@@ -215,13 +218,13 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'stat
     let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];
     if !hooks {
         wanted.pop();
-        left_out.push(without(&NAMES, "--no-hooks"));
+        left_out.push(missing_hooks_text(&NAMES, "--no-hooks"));
     }
     loop {
         let optional = wanted.concat();
         // The optional programs come first: missing ones are found before the large programs are verified.
         let programs = [&optional[..], &NEEDED].concat();
-        let spec = Spec { object: OBJECT, programs: &programs, constants: &constants, entries: &entries };
+        let spec = LoadSpec { object: OBJECT, programs: &programs, constants: &constants, entries: &entries };
         let error = match load_with(&types, &spec) {
             Ok(loaded) => return Ok((loaded, optional, left_out)),
             Err(error) => error,
@@ -231,11 +234,11 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(Loaded, Vec<&'stat
         }
         // The first set that does not load alone is the cause; if each loads, the mandatory programs are at fault.
         let bad = wanted.iter().position(|programs| {
-            let spec = Spec { object: OBJECT, programs, constants: &constants, entries: &entries };
+            let spec = LoadSpec { object: OBJECT, programs, constants: &constants, entries: &entries };
             load_with(&types, &spec).is_err()
         });
         let Some(bad) = bad else { return Err(error) };
-        left_out.push(without(wanted.remove(bad), &error.to_string()));
+        left_out.push(missing_hooks_text(wanted.remove(bad), &error.to_string()));
     }
 }
 
@@ -254,7 +257,7 @@ fn cgroup_root(host: &Host) -> Option<sys::Fd> {
 }
 
 /// Records the owners of the sockets that are older than this run. The iterator writes no rows.
-fn stamp(loaded: &Loaded) -> Result<(), BpfError> {
+fn stamp(loaded: &LoadedObject) -> Result<(), BpfError> {
     let mut rows = loaded.program("stamp")?.attach()?.iterate()?;
     while rows.read(&mut [0; 64])? > 0 {}
     Ok(())
@@ -265,8 +268,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn uses_are_looked_at_when_somebody_does_not_ask() {
-        let mut uses = Uses { asleep: Vec::new(), waiting_since_ns: None };
+    fn first_use_programs_are_attached_if_accept_lacks_the_peer() {
+        let mut uses = FirstUsePrograms { asleep: Vec::new(), waiting_since_ns: None };
         let ms = 1_000_000;
         assert!(!uses.are_needed(0, 0, 0));
         assert!(!uses.are_needed(1, 0, 10 * ms), "just established");

@@ -1,9 +1,9 @@
 //! The BPF program that reports the processes that send UDP: loads and attaches it, and empties its ring into blocks.
-use bpf::{BpfError, EventProgram, KernelTypes, Link, Loaded, Ring, Spec, load_with};
+use bpf::{BpfError, EventProgram, KernelTypes, Link, LoadSpec, LoadedObject, Ring, load_with};
 use sys::{Host, SysError, clock};
 
 use super::programs::only_netns;
-use super::{HEAD, Head};
+use super::{HEADER_BYTES, Head};
 use crate::events::Follow;
 
 /// Built from crates/bpf/c/udp_senders.bpf.c.
@@ -15,7 +15,7 @@ const PROGRAM: &str = "on_datagram";
 
 /// The attached program and its ring.
 pub(crate) struct UdpProgram {
-    loaded: Loaded,
+    loaded: LoadedObject,
     _link: Link,
     ring: Ring,
 }
@@ -29,8 +29,12 @@ impl UdpProgram {
         let only_netns = only_netns(follow);
         let constants: [(&str, &[u8]); 2] =
             [("only_netns", &only_netns.to_ne_bytes()), ("pidns", &pidns.to_ne_bytes())];
-        let spec =
-            Spec { object: OBJECT, programs: &[PROGRAM], constants: &constants, entries: &[("events", RING_BYTES)] };
+        let spec = LoadSpec {
+            object: OBJECT,
+            programs: &[PROGRAM],
+            constants: &constants,
+            entries: &[("events", RING_BYTES)],
+        };
         let loaded = load_with(&types, &spec)?;
         let link = loaded.program(PROGRAM)?.attach()?;
         let ring = loaded.map("events")?.ring()?;
@@ -39,7 +43,7 @@ impl UdpProgram {
 }
 
 impl EventProgram for UdpProgram {
-    const HEADER: usize = HEAD;
+    const HEADER: usize = HEADER_BYTES;
 
     fn take(&mut self, block: &mut Vec<u8>) -> Result<bool, SysError> {
         let events = self.ring.consume(&mut |event| block.extend_from_slice(event))?;

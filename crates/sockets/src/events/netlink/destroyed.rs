@@ -22,9 +22,9 @@ const UDP6: u32 = 1 << 3;
 ///
 /// Bound: bytes of events about closed sockets that wait. Beyond: events are lost and counted (exit code 3). This also
 /// affects other users. By: a local user who makes connections faster than they are read.
-const ROOM: i32 = 8 << 20;
+const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
 /// Interval between two calls of `stop`.
-const LOOK_MS: i32 = 50;
+const CHECK_INTERVAL_MS: i32 = 50;
 /// `INET_DIAG_PROTOCOL`: the protocol's number, a byte.
 const INET_DIAG_PROTOCOL: u16 = 10;
 
@@ -57,12 +57,12 @@ impl<'h> Destroyed<'h> {
         });
         let blocks = host.stream(&format!("sockets/destroyed@{netns_id}"), "", || {
             let socket = NetlinkSocket::open(NETLINK_SOCK_DIAG)?;
-            socket.make_room(ROOM);
+            socket.make_room(RECEIVE_BUFFER_BYTES);
             if groups != 0 {
                 socket.join(groups)?;
             }
-            let buffer = vec![0; HEAD + SocketBlocks::BUFFER].into_boxed_slice();
-            Ok(Box::new(Live { socket, buffer, tick_ms, stop, after_stop: 0 }))
+            let buffer = vec![0; HEADER_BYTES + SocketBlocks::BUFFER].into_boxed_slice();
+            Ok(Box::new(LiveBlocks { socket, buffer, tick_ms, stop, after_stop: 0 }))
         })?;
         Ok(Destroyed { blocks, stats: RowStats::default(), netns_id, unknown_attrs: 0, wall_ns: 0 })
     }
@@ -70,8 +70,8 @@ impl<'h> Destroyed<'h> {
     /// Waits for the next sockets, or a tick, and passes them to `each` in their last state.
     pub fn next(&mut self, each: &mut dyn FnMut(&Socket<'_>) -> Next) -> Result<StreamState, SysError> {
         let Some(block) = self.blocks.next()? else { return Ok(StreamState::Ended) };
-        self.stats.used("netlink");
-        let Some((&[overrun, ref time @ ..], messages)) = block.split_first_chunk::<HEAD>() else {
+        self.stats.add_backend("netlink");
+        let Some((&[overrun, ref time @ ..], messages)) = block.split_first_chunk::<HEADER_BYTES>() else {
             return Ok(StreamState::Open);
         };
         self.wall_ns = u64::from_le_bytes(*time);
@@ -85,13 +85,13 @@ impl<'h> Destroyed<'h> {
                 Ok(message) if message.kind == SOCK_DIAG_BY_FAMILY => message.payload,
                 Ok(_) => continue,
                 Err(error) => {
-                    self.stats.arrived(1);
+                    self.stats.add_arrived(1);
                     let error = DecodeError::Short { what: "nlmsghdr", claims: error.claims, has: error.has };
-                    self.stats.failed(error);
+                    self.stats.add_failed(error);
                     break;
                 }
             };
-            self.stats.arrived(1);
+            self.stats.add_arrived(1);
             let mut decoder = InetDecoder::new(proto_of(payload), self.netns_id);
             match &mut decoder.decode(payload) {
                 Ok(row) => {
@@ -104,7 +104,7 @@ impl<'h> Destroyed<'h> {
                         return Ok(StreamState::Open);
                     }
                 }
-                Err(error) => self.stats.failed(*error),
+                Err(error) => self.stats.add_failed(*error),
             }
             self.unknown_attrs += decoder.unknown_attrs;
         }
@@ -134,10 +134,10 @@ fn proto_of(payload: &[u8]) -> Proto {
 }
 
 /// Header of a block: whether messages were lost before it (u8), the wall clock in ns (u64, LE).
-const HEAD: usize = 9;
+const HEADER_BYTES: usize = 9;
 
 /// Blocks of the live socket.
-struct Live<'h> {
+struct LiveBlocks<'h> {
     socket: NetlinkSocket,
     buffer: Box<[u8]>,
     tick_ms: u64,
@@ -153,7 +153,7 @@ struct Live<'h> {
 /// sockets without pause.
 const BLOCKS_AFTER_STOP: u32 = 4096;
 
-impl Blocks for Live<'_> {
+impl Blocks for LiveBlocks<'_> {
     fn next(&mut self) -> Result<Option<&[u8]>, SysError> {
         let due = clock::monotonic_ns().saturating_add(self.tick_ms.saturating_mul(1_000_000));
         let mut overrun = 0;
@@ -164,9 +164,13 @@ impl Blocks for Live<'_> {
         }
         loop {
             let left_ms = due.saturating_sub(clock::monotonic_ns()) / 1_000_000;
-            let patience = if self.tick_ms == 0 { LOOK_MS } else { i32::try_from(left_ms).unwrap_or(0).min(LOOK_MS) };
+            let patience = if self.tick_ms == 0 {
+                CHECK_INTERVAL_MS
+            } else {
+                i32::try_from(left_ms).unwrap_or(0).min(CHECK_INTERVAL_MS)
+            };
             if self.socket.wait(if stopped { 0 } else { patience })? {
-                match self.socket.recv(self.buffer.get_mut(HEAD..).unwrap_or_default()) {
+                match self.socket.recv(self.buffer.get_mut(HEADER_BYTES..).unwrap_or_default()) {
                     Ok(got) => return Ok(self.block(overrun, got)),
                     Err(error) if error.errno == Errno::NOBUFS => overrun = 1,
                     Err(error) => return Err(error),
@@ -183,11 +187,11 @@ impl Blocks for Live<'_> {
     }
 }
 
-impl Live<'_> {
+impl LiveBlocks<'_> {
     fn block(&mut self, overrun: u8, got: usize) -> Option<&[u8]> {
-        let (head, _) = self.buffer.split_first_chunk_mut::<HEAD>()?;
+        let (head, _) = self.buffer.split_first_chunk_mut::<HEADER_BYTES>()?;
         let [lost, time @ ..] = head;
         (*lost, *time) = (overrun, clock::wall_ns().to_le_bytes());
-        self.buffer.get(..HEAD + got)
+        self.buffer.get(..HEADER_BYTES + got)
     }
 }

@@ -17,7 +17,7 @@ use crate::options::Options;
 use crate::source::SocketSource;
 
 /// Minimum time between two scans.
-const LOOK_MS: u64 = 250;
+const SCAN_INTERVAL_MS: u64 = 250;
 /// Scans may take one part in this many of the time: a large table is scanned less often.
 const SHARE_OF_TIME: u64 = 11;
 /// Maximum number of remembered connections, some 100 bytes each; later ones show no opening.
@@ -61,7 +61,7 @@ pub(crate) struct NetlinkEvents<'h> {
 
 impl<'h> NetlinkEvents<'h> {
     pub(crate) fn open(host: &'h Host, follow: &Follow<'h>) -> Result<NetlinkEvents<'h>, SourceError> {
-        let listen = |protos| Destroyed::open(host, follow.netns_id, protos, LOOK_MS, follow.stop);
+        let listen = |protos| Destroyed::open(host, follow.netns_id, protos, SCAN_INTERVAL_MS, follow.stop);
         let (destroyed, deaf) = match listen(&[Proto::Tcp]) {
             Ok(destroyed) => (destroyed, None),
             Err(error) => (listen(&[]).map_err(error_of)?, Some(error.to_string())),
@@ -79,7 +79,7 @@ impl<'h> NetlinkEvents<'h> {
             rows: 0,
             unseen_openings: 0,
         };
-        polled.look(0, &mut |_| Next::More)?;
+        polled.scan_table(0, &mut |_| Next::More)?;
         Ok(polled)
     }
 
@@ -89,8 +89,8 @@ impl<'h> NetlinkEvents<'h> {
             Some(why) => format!("; close events are also found only by polling ({why})"),
         };
         format!(
-            "without BPF owners are unknown, the opening of a connection shorter than {LOOK_MS} ms may be missed, and \
-             bytes_in may be one too small: the kernel counts a FIN of the peer as a byte{closings}"
+            "without BPF owners are unknown, the opening of a connection shorter than {SCAN_INTERVAL_MS} ms may be \
+             missed, and bytes_in may be one too small: the kernel counts a FIN of the peer as a byte{closings}"
         )
     }
 
@@ -99,19 +99,19 @@ impl<'h> NetlinkEvents<'h> {
         let mut ended = Vec::new();
         let tide = destroyed.next(&mut |socket| {
             if is_connection(socket) {
-                ended.push(Ended::of(socket));
+                ended.push(ClosedConnection::from_socket(socket));
             }
             Next::More
         });
         let now_ns = destroyed.wall_ns();
         for ended in &ended {
-            if self.closed(ended, now_ns, each) == Next::Stop {
+            if self.handle_destroyed(ended, now_ns, each) == Next::Stop {
                 return Ok(StreamState::Open);
             }
         }
         let tide = tide.map_err(error_of)?;
         if tide == StreamState::Open && now_ns >= self.next_look_ns {
-            self.look(now_ns, each)?;
+            self.scan_table(now_ns, each)?;
         }
         Ok(tide)
     }
@@ -122,7 +122,7 @@ impl<'h> NetlinkEvents<'h> {
     }
 
     /// Handles a socket that the kernel reports as destroyed.
-    fn closed(&mut self, ended: &Ended, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Next {
+    fn handle_destroyed(&mut self, ended: &ClosedConnection, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Next {
         let known = self.known.remove(&ended.cookie);
         if known.is_none() {
             self.unseen_openings += 1;
@@ -157,7 +157,7 @@ impl<'h> NetlinkEvents<'h> {
     }
 
     /// Reads the table: a new connection has opened; a missing one has closed, if the kernel does not report closings.
-    fn look(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Result<(), SourceError> {
+    fn scan_table(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) -> Result<(), SourceError> {
         let is_first = self.looks == 0;
         self.looks += 1;
         let source = SocketSource::new(
@@ -167,7 +167,7 @@ impl<'h> NetlinkEvents<'h> {
         let mut demand = Demand::new(&[], Vec::new());
         demand.need = need::COOKIE;
         let mut fresh = Vec::new();
-        self.listeners.begin_look();
+        self.listeners.begin_scan();
         let (known, listeners, look) = (&mut self.known, &mut self.listeners, self.looks);
         let mut full = 0;
         let stats = source.run(&demand, &mut |socket| {
@@ -177,7 +177,7 @@ impl<'h> NetlinkEvents<'h> {
                 if let Some(known) = known.get_mut(&socket.cookie) {
                     (known.look, known.state) = (look, socket.state);
                 } else if known.len() < KNOWN_MAX {
-                    known.insert(socket.cookie, OpenConnection::of(socket, look));
+                    known.insert(socket.cookie, OpenConnection::from_socket(socket, look));
                     fresh.push(socket.cookie);
                 } else {
                     full += 1;
@@ -191,11 +191,11 @@ impl<'h> NetlinkEvents<'h> {
             let text = format!("connections after the first {KNOWN_MAX} were not followed");
             self.stats.incomplete(full, text);
         }
-        let pause_ns = Share::pause_ns(SHARE_OF_TIME, self.known.len() as u64 * LOOK_NS_EACH);
-        self.next_look_ns = now_ns + pause_ns.max(LOOK_MS * 1_000_000);
+        let pause_ns = Share::pause_ns(SHARE_OF_TIME, self.known.len() as u64 * SCAN_NS_PER_CONNECTION);
+        self.next_look_ns = now_ns + pause_ns.max(SCAN_INTERVAL_MS * 1_000_000);
         // Listeners come after connections in some dumps, so only now all of them are known.
         if self.announce(&fresh, now_ns, is_first, each) == Next::More && self.deaf.is_some() {
-            self.miss(now_ns, each);
+            self.report_missed_closings(now_ns, each);
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ impl<'h> NetlinkEvents<'h> {
     }
 
     /// Reports closings without notifications: connections that the latest scan did not find.
-    fn miss(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) {
+    fn report_missed_closings(&mut self, now_ns: u64, each: &mut Each<'_, SocketEvents>) {
         let look = self.looks;
         let gone: Vec<(u64, OpenConnection)> = self
             .known
@@ -243,7 +243,7 @@ impl<'h> NetlinkEvents<'h> {
             // Its rows count as ours only if they were connections.
             stats.add(&Accounting { seen: 0, ..told });
         }
-        stats.used(Via::Netlink.name());
+        stats.add_backend(Via::Netlink.name());
         stats.seen = self.rows + stats.failed;
         if self.unseen_openings > 0 {
             stats.incomplete(self.unseen_openings, "connections whose open event was missed: they were too short");
@@ -256,10 +256,10 @@ impl<'h> NetlinkEvents<'h> {
 }
 
 /// Approximate CPU time of a scan per connection.
-const LOOK_NS_EACH: u64 = 1000;
+const SCAN_NS_PER_CONNECTION: u64 = 1000;
 
 /// The last state of a connection.
-struct Ended {
+struct ClosedConnection {
     cookie: u64,
     family: u8,
     local: Endpoint,
@@ -275,10 +275,10 @@ struct Ended {
     segs_out: Option<u32>,
 }
 
-impl Ended {
-    fn of(socket: &Socket<'_>) -> Ended {
+impl ClosedConnection {
+    fn from_socket(socket: &Socket<'_>) -> ClosedConnection {
         let info = socket.tcp_info.as_ref();
-        Ended {
+        ClosedConnection {
             cookie: socket.cookie,
             family: socket.family,
             local: socket.local,
@@ -316,7 +316,7 @@ impl Ended {
 }
 
 impl OpenConnection {
-    fn of(socket: &Socket<'_>, look: u64) -> OpenConnection {
+    fn from_socket(socket: &Socket<'_>, look: u64) -> OpenConnection {
         OpenConnection {
             opened_ns: None,
             family: socket.family,
@@ -360,12 +360,12 @@ struct Listeners {
 }
 
 impl Listeners {
-    fn begin_look(&mut self) {
+    fn begin_scan(&mut self) {
         std::mem::swap(&mut self.now, &mut self.before);
         self.now.clear();
     }
 
-    fn cover(&self, end: Endpoint, ifindex: u32) -> bool {
+    fn has_listener_for(&self, end: Endpoint, ifindex: u32) -> bool {
         let addr = end.addr.unmapped();
         let any = if matches!(addr, Addr::V4(_)) { &[Addr::ANY4, Addr::ANY6][..] } else { &[Addr::ANY6] };
         let has = |addr: &Addr| {
@@ -380,7 +380,7 @@ impl Listeners {
 /// host and neither has a listener, then the listener closed before it was seen, and the direction is unknown.
 fn direction_of(listeners: &Listeners, local: Endpoint, peer: Endpoint, ifindex: u32) -> Direction {
     let here = peer.addr.is_loopback() || peer.addr == local.addr;
-    match (listeners.cover(local, ifindex), here && listeners.cover(peer, ifindex)) {
+    match (listeners.has_listener_for(local, ifindex), here && listeners.has_listener_for(peer, ifindex)) {
         (true, false) => Direction::In,
         (false, true) => Direction::Out,
         (false, false) if !here => Direction::Out,
@@ -420,12 +420,12 @@ mod tests {
             bytes[128] = received;
             bytes[152] = data_segs;
             let info = Some(TcpInfo::new(&bytes));
-            Ended::of(&Socket { tcp_info: info, ..Socket::EMPTY }).bytes_in()
+            ClosedConnection::from_socket(&Socket { tcp_info: info, ..Socket::EMPTY }).bytes_in()
         };
         assert_eq!(ended(1, 0), Some(0), "nothing but the FIN");
         assert_eq!(ended(0, 0), Some(0));
         assert_eq!(ended(13, 1), Some(12));
-        assert_eq!(Ended::of(&Socket::EMPTY).bytes_in(), None);
+        assert_eq!(ClosedConnection::from_socket(&Socket::EMPTY).bytes_in(), None);
     }
 
     #[test]

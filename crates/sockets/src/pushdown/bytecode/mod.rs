@@ -128,7 +128,7 @@ impl Code {
 
     /// True if the kernel would accept the row, or if the row does not show whether it would. For backends that cannot
     /// filter.
-    pub(crate) fn holds(&self, row: &Socket<'_>) -> bool {
+    pub(crate) fn accepts(&self, row: &Socket<'_>) -> bool {
         self.may_hold(row, true)
     }
 
@@ -138,7 +138,7 @@ impl Code {
             Code::True => true,
             Code::False => false,
             Code::Cond(Cond::Auto) => unknown,
-            Code::Cond(cond) => cond.holds(row),
+            Code::Cond(cond) => cond.accepts_row(row),
             Code::And(parts) => parts.iter().all(|part| part.may_hold(row, unknown)),
             Code::Or(parts) => parts.iter().any(|part| part.may_hold(row, unknown)),
             Code::Not(part) => !part.may_hold(row, !unknown),
@@ -154,7 +154,7 @@ impl Code {
 }
 
 impl Cond {
-    fn holds(&self, row: &Socket<'_>) -> bool {
+    fn accepts_row(&self, row: &Socket<'_>) -> bool {
         match *self {
             Cond::Port { side, low, high } => (low..=high).contains(&end(row, side).port),
             Cond::Host { side, prefix, port } => {

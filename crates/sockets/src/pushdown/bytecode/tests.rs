@@ -43,7 +43,7 @@ fn issue_10_autobound_is_the_kernels_word() {
                 _ => !autobound || local == 80,
             };
             assert_eq!(passes, expected, "{code} {autobound} {local}");
-            assert!(code.holds(&row) || !passes, "{code} {autobound} {local}");
+            assert!(code.accepts(&row) || !passes, "{code} {autobound} {local}");
         }
     }
 }
@@ -123,12 +123,12 @@ proptest! {
             prop_assert_eq!(audit(&program), Ok(()));
             run(&program, &tuple_of(&row))
         };
-        prop_assert_eq!(holds, code.holds(&row), "{}", code);
+        prop_assert_eq!(holds, code.accepts(&row), "{}", code);
     }
 
     #[test]
     fn folding_changes_nothing(code in code(), row in row()) {
-        prop_assert_eq!(folded(&code).holds(&row), code.holds(&row));
+        prop_assert_eq!(folded(&code).accepts(&row), code.accepts(&row));
     }
 }
 
@@ -158,7 +158,7 @@ fn a_program_that_is_too_long_is_none() {
 }
 
 #[test]
-fn programs_are_told_in_words() {
+fn programs_are_described_in_words() {
     let code = Code::and([
         Code::Cond(Cond::Port { side: EndpointSide::Local, low: 80, high: 443 }),
         Code::or([

@@ -63,13 +63,13 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let rows = MadeRows::<NatAdvices>::plan(request)?;
     let session = match Session::open(target) {
         Ok(session) => session,
-        Err(error) => return Ok(Outcome::because(error.exit(), error)),
+        Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
     };
     let mut stats = Accounting::default();
     pillars::find_namespaces(&session, true, &mut stats);
     let outcome = match nat::gather(&session, &asked.sampling, &mut stats) {
         Ok(found) => tell(&session, asked.apply, &rows, found, &mut stats),
-        Err(error) => Outcome::because(Exit::Failed, error),
+        Err(error) => Outcome::with_message(Exit::Failed, error),
     };
     session.finish(&mut stats);
     let Outcome { mut exit, mut messages } = outcome;

@@ -107,7 +107,7 @@ fn a_row_that_is_refused_takes_no_other_with_it() {
     db.open().unwrap();
     server.query("ALTER TABLE \"a \"\"log\"\"\" ADD CHECK (n <> 500 AND n <> 501)");
     assert_eq!(send(&mut *db, &rows(0..1000)).unwrap(), 2);
-    let complaint = db.complaint().unwrap();
+    let complaint = db.take_refusal_reason().unwrap();
     assert!(complaint.contains("check constraint"), "{complaint}");
     assert_eq!(server.query("SELECT count(*), count(DISTINCT n) FROM \"a \"\"log\"\"\""), ["998|998"]);
 }

@@ -112,6 +112,6 @@ mod tests {
         let said = find_password(&address).unwrap_err().to_string();
         assert!(said.contains("chmod 600") && !said.contains("hunter2"), "{said}");
         fs::set_permissions(file.path(), fs::Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(of(&address).unwrap(), "hunter2");
+        assert_eq!(find_password(&address).unwrap(), "hunter2");
     }
 }

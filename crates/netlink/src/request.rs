@@ -13,7 +13,7 @@ const PAYLOAD_MAX: usize = u16::MAX as usize - 4;
 ///
 /// ```
 /// let mut request = netlink::Request::dump(20); // SOCK_DIAG_BY_FAMILY
-/// request.body(&[2, 6, 0, 0]).attr(1, b"filter");
+/// request.append(&[2, 6, 0, 0]).attr(1, b"filter");
 /// ```
 #[derive(Debug, Clone)]
 pub struct Request {

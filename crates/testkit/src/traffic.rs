@@ -1,7 +1,7 @@
 //! Sockets of every type and state, created inside a [`Lab`] and kept open by it.
 
 use crate::netns::Lab;
-use crate::wait::wait_until;
+use crate::wait::{wait_or_panic, wait_until};
 use std::io::Read;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, SocketAddrV6, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -116,16 +116,18 @@ impl Lab {
             pair
         });
         let pairs = pairs.collect();
-        self.wait_for_clients("time-wait", &listener, n);
+        self.wait_for_connections("time-wait", "dst", &listener, n);
         pairs
     }
 
-    /// Waits until `n` clients of this listener are in the state that ss(8) calls `state`, because the last packet may
-    /// still be on its way when our calls have returned.
-    fn wait_for_clients(&self, state: &str, listener: &Listener, n: usize) {
-        let port = format!(":{}", listener.addr.port());
-        let there = || self.output("ss", &["-Htan", "state", state, "dport", "=", &port]).lines().count();
-        wait_until(&format!("{n} clients in {state}"), || there() == n);
+    /// Waits until `n` sockets whose `end` (`src` or `dst`) is this listener's address are in ss(8)'s `state`, because
+    /// the last packet may still be on its way when our calls have returned.
+    ///
+    /// The address matters: the kernel gives an ephemeral port again if the other socket has another address.
+    fn wait_for_connections(&self, state: &str, end: &str, listener: &Listener, n: usize) {
+        let show = || self.output("ss", &["-Htan", "state", state, end, &listener.addr.to_string()]);
+        let told = || format!("; ss shows:\n{}", self.output("ss", &["-tan"]));
+        wait_or_panic(&format!("{n} of {} in {state}", listener.addr), told, || show().lines().count() == n);
     }
 
     /// `n` connections shut down by the client only: client FIN_WAIT2, server CLOSE_WAIT.
@@ -138,7 +140,7 @@ impl Lab {
             self.add_pair((client, server))
         });
         let pairs = pairs.collect();
-        self.wait_for_clients("fin-wait-2", &listener, n);
+        self.wait_for_connections("fin-wait-2", "dst", &listener, n);
         pairs
     }
 
@@ -153,10 +155,8 @@ impl Lab {
             addr
         });
         let clients: Vec<SocketAddr> = clients.collect();
-        // The third packet of the handshake creates the server's end; its port is the listener's.
-        let port = format!(":{}", listener.addr.port());
-        let there = || self.output("ss", &["-Htan", "state", "established", "sport", "=", &port]).lines().count();
-        wait_until("all wait to be accepted", || there() == n);
+        // The third packet of the handshake creates the server's end; its address is the listener's.
+        self.wait_for_connections("established", "src", &listener, n);
         (clients, listener.addr)
     }
 
@@ -338,6 +338,17 @@ mod tests {
         let pairs = lab.connect_link_local(2);
         assert!(matches!(pairs[0].server, SocketAddr::V6(addr) if addr.scope_id() != 0));
         assert!(lab.output("ss", &["-Htan"]).contains("[fe80::1]%nwl0"));
+    }
+
+    #[test]
+    fn root_connections_of_two_families_may_share_their_ports() {
+        crate::require_root!();
+        crate::require_tool!("ss");
+        let lab = Lab::new("ports");
+        lab.run_inside(|| std::fs::write("/proc/sys/net/ipv4/ip_local_port_range", "40000 40001")).unwrap();
+        let server = lab.connect_v6(1)[0].server;
+        let (_, listener) = lab.make_unaccepted(1);
+        assert_eq!(listener.port(), server.port());
     }
 
     #[test]

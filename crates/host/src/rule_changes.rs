@@ -60,11 +60,12 @@ impl RuleChanges {
         Ok(RuleChanges { socket, place: vec![0; 64 << 10], heard: Heard::default() })
     }
 
-    /// How tables, chains or rules have changed since the last call. One system call if there is no change.
-    pub fn have_come(&mut self) -> Result<Changed, SysError> {
+    /// Receives the notifications since the last call; returns how tables, chains or rules have changed. Costs one
+    /// system call if nothing has changed.
+    pub fn receive_changes(&mut self) -> Result<Changed, SysError> {
         let mut changed = Changed::Never;
         for _ in 0..AT_ONCE {
-            match self.socket.receive_waiting(&mut self.place) {
+            match self.socket.try_recv(&mut self.place) {
                 Ok(None) => return Ok(changed),
                 Ok(Some(received)) => {
                     let datagram = self.place.get(..received.bytes).unwrap_or_default();
@@ -123,7 +124,7 @@ mod tests {
         let lab = Lab::new("rulechange");
         let inside = lab.enter();
         let mut changes = RuleChanges::open().unwrap();
-        assert_eq!(changes.have_come().unwrap(), Changed::Never, "nothing yet");
+        assert_eq!(changes.receive_changes().unwrap(), Changed::Never, "nothing yet");
         for (script, is_listed, expected) in [
             ("table inet t { set s { type inet_service; }\n chain c { log group 1\n }\n }", true, Changed::Listable),
             ("add element inet t s { 22 }", true, Changed::Never),
@@ -138,15 +139,15 @@ mod tests {
             ("delete table inet other", false, Changed::Unlistable),
         ] {
             lab.nft(script);
-            assert_eq!(changes.have_come().unwrap(), expected, "{script}");
-            assert_eq!(changes.have_come().unwrap(), Changed::Never, "once");
+            assert_eq!(changes.receive_changes().unwrap(), expected, "{script}");
+            assert_eq!(changes.receive_changes().unwrap(), Changed::Never, "once");
             if is_listed {
                 changes.are_listed();
             }
         }
         lab.nft("add table inet t\nadd chain inet t c\nadd rule inet t c log group 3");
         lab.nft("flush chain inet t c");
-        assert_eq!(changes.have_come().unwrap(), Changed::Unlistable);
+        assert_eq!(changes.receive_changes().unwrap(), Changed::Unlistable);
         drop(inside);
     }
 }

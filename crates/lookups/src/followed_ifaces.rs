@@ -115,7 +115,7 @@ impl<'s> FollowedIfaces<'s> {
         let mut netns = self.netns.borrow_mut();
         let is_live = !self.session.host().is_replay();
         let has_changed = |one: &mut FollowedNetns| match &mut one.events {
-            Some(events) => std::mem::take(&mut one.is_stale) | events.have_arrived(),
+            Some(events) => std::mem::take(&mut one.is_stale) | events.receive_changes(),
             None => is_live && now_ns.saturating_sub(one.read_ns) >= COMMON_NS,
         };
         let changed: Vec<u64> = netns.iter_mut().filter_map(|(id, one)| has_changed(one).then_some(*id)).collect();

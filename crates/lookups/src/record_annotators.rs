@@ -33,8 +33,8 @@ impl<'s> RecordAnnotators<'s> {
     /// Reads changed data again. Must be called several times per second.
     pub fn refresh(&self) {
         if self.session.take_found() {
-            self.rules.iter().for_each(LoggingRules::find_namespaces);
-            self.entries.iter().for_each(|entries| entries.find_namespaces(self.session));
+            self.rules.iter().for_each(LoggingRules::update_namespaces);
+            self.entries.iter().for_each(|entries| entries.update_namespaces(self.session));
         }
         self.rules.iter().for_each(LoggingRules::refresh);
     }

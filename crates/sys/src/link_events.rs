@@ -28,11 +28,12 @@ impl LinkEvents {
         Ok(LinkEvents { socket, place: vec![0; 32 << 10] })
     }
 
-    /// True if something may have changed since the last call. Costs one system call if nothing has changed.
-    pub fn have_arrived(&mut self) -> bool {
+    /// Receives the notifications since the last call; true if something may have changed. Costs one system call if
+    /// nothing has changed.
+    pub fn receive_changes(&mut self) -> bool {
         let mut changed = false;
         for _ in 0..NOTIFICATIONS_MAX {
-            match self.socket.receive_waiting(&mut self.place) {
+            match self.socket.try_recv(&mut self.place) {
                 Ok(None) => return changed,
                 Ok(Some(_)) => changed = true,
                 Err(error) if matches!(error.errno, Errno::NOBUFS | Errno::MSGSIZE) => changed = true,

@@ -200,7 +200,7 @@ impl NetlinkSocket {
     /// Messages of other processes are dropped. ENOBUFS means that messages have been lost since the last call, and
     /// that the kernel drops all others until all waiting messages have been received. Endless ENOBUFS becomes EIO, as
     /// for [`NetlinkSocket::recv`].
-    pub fn receive_waiting(&self, into: &mut [u8]) -> Result<Option<ReceivedMessage>, SysError> {
+    pub fn try_recv(&self, into: &mut [u8]) -> Result<Option<ReceivedMessage>, SysError> {
         match self.receive_from_kernel(as_uninit(into), libc::MSG_DONTWAIT) {
             Ok(got) => Ok(Some(ReceivedMessage { bytes: got.bytes, nsid: got.nsid })),
             Err(Errno::AGAIN) => Ok(None),
@@ -453,7 +453,7 @@ mod tests {
         let socket = NetlinkSocket::open(libc::NETLINK_ROUTE).unwrap();
         let mut into = [0; 8192];
         arm("recvmsg", 0, 2, Fault::Gives(0));
-        let (waited, looked) = (socket.recv(&mut into), socket.receive_waiting(&mut into));
+        let (waited, looked) = (socket.recv(&mut into), socket.try_recv(&mut into));
         disarm_all();
         assert_eq!((waited.unwrap_err().errno, looked.unwrap_err().errno), (Errno::IO, Errno::IO));
         arm("recvmsg", 0, u32::MAX, Fault::Fails(Errno::NOBUFS));

@@ -64,7 +64,7 @@ pub struct WakeUp<'h> {
     /// The file; a wait ends when it becomes readable.
     pub file: BorrowedFd<'h>,
     /// Set when the file becomes readable; its reader clears it.
-    pub has_come: &'h Cell<bool>,
+    pub is_ready: &'h Cell<bool>,
 }
 
 /// The interfaces, filter and pace of a [`PacketStream`].
@@ -254,7 +254,7 @@ impl<'h> PacketStream<'h> {
     /// Reads the interfaces again if something has changed.
     fn hear_of_links(&mut self) {
         for (at, place) in self.places.iter_mut().enumerate() {
-            let has_changed = place.events.as_mut().is_some_and(|events| events.have_arrived());
+            let has_changed = place.events.as_mut().is_some_and(|events| events.receive_changes());
             if has_changed && place.renew(self.read_links).is_ok() {
                 let of_place = self.rings.iter_mut().filter(|ring| ring.at == at);
                 of_place.for_each(|ring| ring.look(place, self.say));
@@ -284,12 +284,12 @@ impl<'h> PacketStream<'h> {
             self.rings.iter().map(|ring| ring.ring.as_fd()).chain(events.map(|events| events.as_fd())).collect();
         let wake_at = files.len();
         // Excluded while it is readable: otherwise each wait would end at once.
-        files.extend(self.wake_up.filter(|wake_up| !wake_up.has_come.get()).map(|wake_up| wake_up.file));
+        files.extend(self.wake_up.filter(|wake_up| !wake_up.is_ready.get()).map(|wake_up| wake_up.file));
         let mut ready = Vec::new();
         wait_any(&files, IDLE_MS, &mut ready)?;
         for at in ready {
             if let Some(wake_up) = self.wake_up.filter(|_| at == wake_at) {
-                wake_up.has_come.set(true);
+                wake_up.is_ready.set(true);
                 continue;
             }
             let Some(ring) = self.rings.get_mut(at) else {

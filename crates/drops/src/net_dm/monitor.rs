@@ -209,7 +209,7 @@ impl DropMonitor {
     /// Receives the waiting messages and calls back with each drop.
     pub fn take(&mut self, each: &mut dyn FnMut(&DropAlert<'_>)) -> Result<(), SysError> {
         for _ in 0..MESSAGES_MAX {
-            let Some(got) = self.socket.receive_waiting(&mut self.buffer)? else { break };
+            let Some(got) = self.socket.try_recv(&mut self.buffer)? else { break };
             for message in Messages::new(self.buffer.get(..got.bytes).unwrap_or_default()) {
                 let Ok(message) = message else {
                     self.undecoded += 1;

@@ -185,7 +185,7 @@ impl<'s> EntryLookups<'s> {
     }
 
     /// Switches to the session's current namespaces, if they have changed.
-    pub fn find_namespaces(&self, session: &Session) {
+    pub fn update_namespaces(&self, session: &Session) {
         let Some(found) = session.namespaces() else { return };
         let mut questions = self.questions.borrow_mut();
         let Questions { asked, namespaces, trouble, .. } = &mut *questions;

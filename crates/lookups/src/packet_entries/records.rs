@@ -55,9 +55,9 @@ impl<'s> RecordEntries<'s> {
     }
 
     /// Switches to the session's current namespaces, if they have changed.
-    pub fn find_namespaces(&self, session: &Session) {
+    pub fn update_namespaces(&self, session: &Session) {
         if !self.are_sent() {
-            self.lookups.find_namespaces(session);
+            self.lookups.update_namespaces(session);
         }
     }
 

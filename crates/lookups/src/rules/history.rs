@@ -61,7 +61,7 @@ impl<R: RuleSet> RuleHistory<R> {
     pub(super) fn check_changes(&mut self) -> Result<bool, SysError> {
         let Some(changes) = &mut self.changes else { return Ok(false) };
         let begun_ns = clock::wall_ns();
-        let changed = changes.have_come().inspect_err(|_| self.changed = Changed::Unlistable)?;
+        let changed = changes.receive_changes().inspect_err(|_| self.changed = Changed::Unlistable)?;
         let now_ns = clock::wall_ns();
         match (self.changed, changed) {
             (Changed::Never, Changed::Never) => self.confirmed_ns = begun_ns.saturating_sub(NOTICE_NS),

@@ -106,7 +106,7 @@ pub struct LoggingRules<'s> {
     /// Maximum time that a record may have waited in the kernel.
     latency_ns: u64,
     /// True if a record has arrived since the last check for changes.
-    has_come: Cell<bool>,
+    has_new_records: Cell<bool>,
     /// True before the first record of a batch.
     is_first: Cell<bool>,
     misses: Misses<NoRule>,
@@ -146,14 +146,14 @@ impl<'s> LoggingRules<'s> {
             session,
             namespaces: namespaces.into(),
             latency_ns: u64::try_from(latency.as_nanos()).unwrap_or(u64::MAX).saturating_add(TIMER_NS),
-            has_come: Cell::new(false),
+            has_new_records: Cell::new(false),
             is_first: Cell::new(false),
             misses: Misses::default(),
         })
     }
 
     /// Updates the namespaces, if the session's have changed.
-    pub fn find_namespaces(&self) {
+    pub fn update_namespaces(&self) {
         let Some(found) = self.session.namespaces() else { return };
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         // Change notifications would keep these namespaces alive.
@@ -169,7 +169,7 @@ impl<'s> LoggingRules<'s> {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         namespaces.check_changes();
         let own = self.session.netns_id();
-        if !self.has_come.replace(false) && namespaces.histories.get(&own).is_some_and(RuleHistory::is_stale) {
+        if !self.has_new_records.replace(false) && namespaces.histories.get(&own).is_some_and(RuleHistory::is_stale) {
             namespaces.list_again(self.session, own);
         }
     }
@@ -180,7 +180,7 @@ impl<'s> LoggingRules<'s> {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         if self.is_first.take() {
             // Changes made before a record arrived must be noted before it is looked up.
-            self.has_come.set(true);
+            self.has_new_records.set(true);
             namespaces.check_changes();
         }
         match namespaces.histories.get(&record.netns_id).map(|history| history.is_behind(record.received_ns)) {

@@ -98,7 +98,7 @@ impl EntryQueries {
     fn receive(&mut self, asked: usize, into: &mut Vec<u8>, counts: &mut QueryCounts) -> Result<usize, SysError> {
         let mut answered = 0;
         while answered < asked {
-            let received = match self.socket.receive_waiting(&mut self.place) {
+            let received = match self.socket.try_recv(&mut self.place) {
                 Ok(Some(received)) => received.bytes,
                 // There was no room for the remaining answers.
                 Ok(None) => break,

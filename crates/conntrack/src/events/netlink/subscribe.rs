@@ -96,7 +96,7 @@ impl EventSocket {
     /// ENOBUFS error, which reports that messages were lost but not which.
     pub(crate) fn receive(&mut self, place: &mut [u8]) -> Result<Option<ReceivedMessage>, SysError> {
         loop {
-            match self.netlink.receive_waiting(place) {
+            match self.netlink.try_recv(place) {
                 Err(error) if error.errno == Errno::NOBUFS => {
                     if self.enobufs == Enobufs::None {
                         self.enobufs = Enobufs::Seen;

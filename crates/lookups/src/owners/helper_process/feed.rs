@@ -43,7 +43,7 @@ impl OwnerHelper {
         let helper = Helper::start(NAME, options.words()).map_err(failed)?;
         let mut feed = OwnerFeed {
             helper: Rc::new(helper),
-            has_come: Rc::default(),
+            is_ready: Rc::default(),
             taken_ns: 0,
             inbox: Inbox::new(PORTION, MESSAGE_MAX),
             decoder: MessageDecoder::new(),
@@ -64,20 +64,20 @@ impl OwnerHelper {
 /// Ends a wait for packets when the helper process sends something.
 pub struct Wake {
     helper: Rc<Helper>,
-    has_come: Rc<Cell<bool>>,
+    is_ready: Rc<Cell<bool>>,
 }
 
 impl Wake {
     /// The wake-up in the form that the packet stream needs.
     pub fn wake_up(&self) -> WakeUp<'_> {
-        WakeUp { file: self.helper.as_fd(), has_come: &self.has_come }
+        WakeUp { file: self.helper.as_fd(), is_ready: &self.is_ready }
     }
 }
 
 /// Sockets and connections reported by the helper process.
 pub struct OwnerFeed {
     helper: Rc<Helper>,
-    has_come: Rc<Cell<bool>>,
+    is_ready: Rc<Cell<bool>>,
     taken_ns: u64,
     inbox: Inbox,
     decoder: MessageDecoder,
@@ -87,7 +87,7 @@ pub struct OwnerFeed {
 impl OwnerFeed {
     /// The socket that a wait for packets also waits for.
     pub fn wake(&self) -> Wake {
-        Wake { helper: Rc::clone(&self.helper), has_come: Rc::clone(&self.has_come) }
+        Wake { helper: Rc::clone(&self.helper), is_ready: Rc::clone(&self.is_ready) }
     }
 
     /// Processes a part of the received data. False if there was none.
@@ -114,13 +114,13 @@ impl OwnerFeed {
 impl SocketNews for OwnerFeed {
     fn take(&mut self, into: &mut PacketSockets, is_awaited: bool) {
         let now_ns = clock::monotonic_ns();
-        let is_due = is_awaited || self.has_come.get() || now_ns.saturating_sub(self.taken_ns) > TURN_NS;
+        let is_due = is_awaited || self.is_ready.get() || now_ns.saturating_sub(self.taken_ns) > TURN_NS;
         if !is_due || !self.is_alive {
             return;
         }
         self.taken_ns = now_ns;
         let may_be_more = self.read_portion(into) && self.is_alive;
-        self.has_come.set(may_be_more);
+        self.is_ready.set(may_be_more);
     }
 
     fn ask(&mut self) {

@@ -191,7 +191,7 @@ impl GroupSocket {
 
     /// Receives waiting data into `place`; `None` if no data waits. One system call.
     pub(crate) fn receive(&self, place: &mut [u8]) -> Result<Option<ReceivedMessage>, SysError> {
-        self.netlink.receive_waiting(place)
+        self.netlink.try_recv(place)
     }
 }
 

@@ -43,7 +43,7 @@ impl Packing {
     fn zstd() -> io::Result<Packing> {
         let cannot = |error: io::Error| io::Error::new(error.kind(), format!("cannot start zstd compression: {error}"));
         let helper = Helper::start(NAME, [""; 0]).map_err(cannot)?;
-        helper.limit_time(Some(PIECE_TIMEOUT)).map_err(cannot)?;
+        helper.limit_time(PIECE_TIMEOUT).map_err(cannot)?;
         Ok(Packing::Zstd(PiecePacker { helper: Some(helper), request: Vec::new() }))
     }
 

@@ -73,10 +73,10 @@ impl Helper {
         self.0.try_clone().map(Helper)
     }
 
-    /// Limits the time that the other end may take for a part of a message; without a limit, calls wait for ever.
-    pub fn limit_time(&self, limit: Option<Duration>) -> io::Result<()> {
-        self.0.set_read_timeout(limit)?;
-        self.0.set_write_timeout(limit)
+    /// Limits the time that the other end may take for a part of a message; before that, calls wait for ever.
+    pub fn limit_time(&self, limit: Duration) -> io::Result<()> {
+        self.0.set_read_timeout(Some(limit))?;
+        self.0.set_write_timeout(Some(limit))
     }
 
     /// Makes calls return [`ErrorKind::WouldBlock`] instead of waiting.

@@ -36,17 +36,6 @@ impl Share {
         self.saved_ns.set(self.saved_ns.get().saturating_sub(signed(took_ns.max(WORK_NS_MIN))));
     }
 
-    /// Does `work` and charges its time, if it may start now; returns false if not.
-    pub fn spend(&self, clock_ns: fn() -> u64, work: &mut dyn FnMut()) -> bool {
-        let begun_ns = clock_ns();
-        let is_allowed = self.may_start(begun_ns);
-        if is_allowed {
-            work();
-            self.charge(clock_ns().saturating_sub(begun_ns));
-        }
-        is_allowed
-    }
-
     /// Charges up to `wanted` small pieces of work, which cost `each_ns`; returns how many may be done now.
     pub fn take(&self, now_ns: u64, wanted: u64, each_ns: u64) -> u64 {
         self.save(now_ns);

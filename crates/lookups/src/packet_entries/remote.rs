@@ -59,7 +59,7 @@ pub fn start(all_netns: bool, need: u64) -> Result<Option<EntryLookups<'static>>
     }
     let failed = |error: io::Error| format!("cannot look up connections of packets: {error}");
     let helper = Helper::start(NAME, [if all_netns { "1" } else { "0" }]).map_err(failed)?;
-    helper.limit_time(Some(ANSWER)).map_err(failed)?;
+    helper.limit_time(ANSWER).map_err(failed)?;
     let mut first = Vec::new();
     let trouble = Some(receive(&helper, &mut first).map_err(failed)?).filter(|trouble| !trouble.is_empty());
     if let Some(error) = &trouble {

@@ -50,7 +50,7 @@ impl OwnerHelper {
             is_alive: true,
         };
         let mut sockets = PacketSockets::default();
-        feed.helper.limit_time(Some(FIRST)).map_err(failed)?;
+        feed.helper.limit_time(FIRST).map_err(failed)?;
         while sockets.taken_ns() == 0 && feed.is_alive {
             if !feed.read_portion(&mut sockets) {
                 return Err(format!("cannot look up owners of packets: no answer for {} s", FIRST.as_secs()));

@@ -101,6 +101,28 @@ fn parts(wanted: &[LookupId]) -> ProcessParts {
     }
 }
 
+/// Calls `then` with the lookups for the rows of a stream: those that the plan needs, and `others`. Adds to the run
+/// what they lack.
+pub fn with_lookups<T: Table>(
+    session: &Session,
+    plan: &Plan<T>,
+    others: &[LookupId],
+    then: impl FnOnce(&mut FollowedLookups<'_>, &mut Accounting) -> Result<Run, RunError>,
+) -> Result<Run, RunError> {
+    let mut notes = Accounting::default();
+    session.find_namespaces(None, &mut notes);
+    let needs = |id: &LookupId| plan.needs_lookup(*id) || others.contains(id);
+    let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(needs).collect();
+    let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
+    let may_need = |id| plan.may_need_lookup(id);
+    let enrichment = FollowedLookups::read_before(session, &wanted, &may_need, &mut notes);
+    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted, &may_need);
+    let mut run = then(&mut lookups, &mut notes)?;
+    lookups.tell(&mut notes);
+    run.stats.add(&notes);
+    Ok(run)
+}
+
 /// Hands the rows of a stream and the cells of the plan to `rows`.
 pub fn follow_rows<T: Table>(
     session: &Session,
@@ -108,13 +130,7 @@ pub fn follow_rows<T: Table>(
     stream: &mut dyn Stream<T>,
     rows: &mut dyn RowSink<T>,
 ) -> Result<Run, RunError> {
-    let mut notes = Accounting::default();
-    session.find_namespaces(None, &mut notes);
-    let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(|&id| plan.needs_lookup(id)).collect();
-    let may_need = |id| plan.may_need_lookup(id);
-    let enrichment = FollowedLookups::read_before(session, &wanted, &may_need, &mut notes);
-    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted, &may_need);
-    let mut run = plan.run_rows(&mut StreamFeed::new(stream, &mut lookups, &|| false), rows)?;
-    run.stats.add(&notes);
-    Ok(run)
+    with_lookups(session, plan, &[], |lookups, _| {
+        plan.run_rows(&mut StreamFeed::new(stream, lookups, &|| session.is_replay_interrupted()), rows)
+    })
 }

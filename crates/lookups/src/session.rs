@@ -362,6 +362,12 @@ impl Session {
         self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.signal_number().is_some())
     }
 
+    /// True once the end of a replay was requested. The rows of a replay follow each other without a wait, while a live
+    /// stream itself knows when to end.
+    pub fn is_replay_interrupted(&self) -> bool {
+        self.host.is_replay() && self.interrupted()
+    }
+
     /// True if Ctrl-C was pressed to end a part of the run, which then continues.
     pub fn take_interrupt(&self) -> bool {
         self.interrupt.as_ref().is_ok_and(|interrupt| interrupt.take_interrupt())

@@ -6,12 +6,12 @@ use crate::request::{Repeat, TableRequest, time_left};
 use crate::stream_rounds::{RateSink, RoundFacts, StreamRounds};
 use engine::{Plan, Run, RunError, StreamFeed};
 use lookups::asked;
-use lookups::followed::FollowedLookups;
+use lookups::followed::with_lookups;
 use lookups::long_work;
 use lookups::names::{self, DnsNames};
 use lookups::session::Session;
 use record::rows::SocketEvents;
-use record::{Accounting, LookupId, Sink, Stream, Table};
+use record::{Sink, Stream, Table};
 use sockets::{Follow, LiveConnections};
 use std::time::Duration;
 
@@ -39,7 +39,7 @@ pub fn read<T: Table>(
         if names.is_some() {
             asked::host_names(session.host(), notes);
         }
-        let stop = || session.host().is_replay() && session.interrupted();
+        let stop = || session.is_replay_interrupted();
         let mut feed = StreamFeed::new(stream, lookups, &stop);
         match request.repeat {
             _ if plan.is_streaming() => names::run(plan, &mut feed, names.as_mut(), sink),
@@ -54,28 +54,6 @@ pub fn read<T: Table>(
             }
         }
     })
-}
-
-/// Calls `then` with the lookups for the rows of a stream: those that the plan needs, and `others`. Adds to the run
-/// what they lack.
-pub fn with_lookups<T: Table>(
-    session: &Session,
-    plan: &Plan<T>,
-    others: &[LookupId],
-    then: impl FnOnce(&mut FollowedLookups<'_>, &mut Accounting) -> Result<Run, RunError>,
-) -> Result<Run, RunError> {
-    let mut notes = Accounting::default();
-    session.find_namespaces(None, &mut notes);
-    let needs = |id: &LookupId| plan.needs_lookup(*id) || others.contains(id);
-    let wanted: Vec<LookupId> = LookupId::ALL.into_iter().filter(needs).collect();
-    let wanted = asked::lookups(session.host(), plan.demand(), wanted, &mut notes);
-    let may_need = |id| plan.may_need_lookup(id);
-    let enrichment = FollowedLookups::read_before(session, &wanted, &may_need, &mut notes);
-    let mut lookups = FollowedLookups::new(session, enrichment.lookups(), &wanted, &may_need);
-    let mut run = then(&mut lookups, &mut notes)?;
-    lookups.tell(&mut notes);
-    run.stats.add(&notes);
-    Ok(run)
 }
 
 /// Reads the events of sockets into a sink until `ends_ns`, the limit or Ctrl-C.

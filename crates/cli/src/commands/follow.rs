@@ -6,6 +6,7 @@ use super::reloading::{Reloading, Reread};
 use crate::flags::request::Request;
 use crate::{output, screen};
 use engine::{Plan, RenewedLookups, Run, RunError, StreamFeed};
+use lookups::followed::with_lookups;
 use lookups::long_work;
 use lookups::session::Session;
 use record::rows::{FlowEvents, SocketEvents};
@@ -156,10 +157,10 @@ fn send<T: Shipped>(
     announce(request);
     let status = shipment.status_line();
     let notifier = Notifier::start(session.run(), status);
-    streams::with_lookups(session, plan, T::LOOKUPS, |lookups, _| {
+    with_lookups(session, plan, T::LOOKUPS, |lookups, _| {
         let (columns, run) = (plan.columns(), session.run());
         let line = long_work::progress(session, "shipping", time_left(request), shipment.status_line());
-        let stop = || session.host().is_replay() && session.interrupted();
+        let stop = || session.is_replay_interrupted();
         // The configuration was read before hangups are counted.
         let mut sink = Reloading { shipment: &mut shipment, columns, run, reread, hangups: 0 };
         let mut run = plan.run_rows(&mut StreamFeed::new(stream, lookups, &stop), &mut sink)?;

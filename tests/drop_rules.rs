@@ -115,6 +115,25 @@ fn root_events_are_distinguished_by_their_ports() {
     }
 }
 
+/// The rules of a namespace that is newer than the run are found.
+#[test]
+fn root_rules_of_new_namespaces_are_found() {
+    require_rules!();
+    let lab = Lab::new("drulefirst");
+    let mut going = following(&lab, &["--all-netns", "-c", "+netns_id,rule", "hook = input"]);
+    let other = Lab::new("drulelater");
+    other.nft(&RULES.replace(" policy drop;", ""));
+    let inode = sys::netns::inode_of(&other.path()).unwrap();
+    let is_there = |row: &&Value| row["netns_id"] == inode;
+    send_once(&other, "127.0.0.1:0", (LOOPBACK, 7), 5);
+    going.read_until("five packets", |read| read.iter().filter(is_there).count() >= 5);
+    let (read, ran) = going.end();
+    for row in read.iter().filter(is_there) {
+        let rule = row["rule"].as_str().unwrap_or_else(|| panic!("{row} {}", ran.stderr));
+        assert!(rule.contains(": udp dport 7 "), "{row}");
+    }
+}
+
 /// Without permission to list rules the column is empty, and one message says so.
 #[test]
 fn root_rules_that_may_not_be_listed_are_reported() {

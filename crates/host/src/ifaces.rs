@@ -153,7 +153,7 @@ fn read_common() -> Option<CommonNames> {
         let inside = match namespace.open(&host, own) {
             Ok(inside) => inside,
             // The namespace was removed after it was found, with its interfaces.
-            Err(HostError::Sys(error)) if error.errno == Errno::NOENT => continue,
+            Err(error) if error.errno == Errno::NOENT => continue,
             Err(_) => return None,
         };
         all.add(&host, namespace.inode, inside.as_ref()).ok()?;

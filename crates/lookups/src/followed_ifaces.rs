@@ -146,7 +146,7 @@ impl<'s> FollowedIfaces<'s> {
         let mut found = None;
         match netns_id == self.session.netns_id() || !is_live {
             true => found = read(),
-            false => self.session.in_namespace(netns_id, &mut || found = read()),
+            false => _ = self.session.in_namespace(netns_id, || found = read()),
         }
         one.read_ns = now_ns;
         for (index, name) in found.iter().flat_map(|ifaces| ifaces.of(netns_id)) {

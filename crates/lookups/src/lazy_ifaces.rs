@@ -23,14 +23,9 @@ impl<'s> LazyIfaces<'s> {
     /// The interfaces of a namespace. The first call for each costs a dump.
     pub fn of(&self, netns_id: u64) -> Option<&Ifaces> {
         self.read.newest(&netns_id).or_else(|| {
-            let mut found = None;
             let host = self.session.host();
-            let mut read = || found = Ifaces::read(host, netns_id).ok();
-            match netns_id == self.session.netns_id() || host.is_replay() {
-                true => read(),
-                false => self.session.in_namespace(netns_id, &mut read),
-            }
-            self.read.push(netns_id, found.unwrap_or_default())
+            let read = self.session.in_namespace(netns_id, || Ifaces::read(host, netns_id).ok());
+            self.read.push(netns_id, read.ok().flatten().unwrap_or_default())
         })
     }
 }

@@ -4,7 +4,7 @@
 //! is read there, including /proc/net.
 
 use crate::recording_file;
-use host::{HostError, Namespaces, NetnsFingerprint, NetnsSearch, OwnersReader, Resolver};
+use host::{HostError, Namespace, Namespaces, NetnsFingerprint, NetnsSearch, OwnersReader, Resolver};
 use record::Accounting;
 use runtime::exit::Exit;
 use runtime::run_state::RunState;
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use sys::netns::NetnsGuard;
+use sys::netns::{NetnsGuard, run_within};
 use sys::{Errno, Host, NetnsTarget, Share, SignalHandlers, SysError, TapeError, clock};
 
 /// The message about namespaces that exist but cannot be entered through any visible process.
@@ -324,22 +324,34 @@ impl Session {
     pub fn in_each_namespace(&self, each: &mut dyn FnMut(u64)) {
         let Some(namespaces) = self.namespaces() else { return each(self.netns_id) };
         for namespace in namespaces.list() {
-            let Ok(opened) = namespace.open(&self.host, self.netns_id) else { continue };
-            let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { continue };
-            each(namespace.inode);
+            let Ok(netns) = namespace.open(&self.host, self.netns_id) else { continue };
+            let _ = run_within(netns.as_ref(), || each(namespace.inode));
         }
     }
 
-    /// Calls `visit` inside the namespace with this inode, if it can be entered and either belongs to the session or
-    /// was found by another thread since then.
-    pub fn in_namespace(&self, inode: u64, visit: &mut dyn FnMut()) {
-        let Some(namespaces) = self.namespaces() else { return };
+    /// Calls `visit` inside the namespace with this inode, which belongs to the session or was found by another thread
+    /// since then. Returns an error without a call if it cannot be entered. A replay enters no namespace.
+    pub fn in_namespace<R>(&self, inode: u64, visit: impl FnOnce() -> R) -> Result<R, SysError> {
+        if inode == self.netns_id || self.host.is_replay() {
+            return Ok(visit());
+        }
+        let unknown = || SysError::new("openat", format!("net:[{inode}]"), Errno::NOENT);
+        let netns = self.namespace(inode).ok_or_else(unknown)?.open(&self.host, self.netns_id)?;
+        run_within(netns.as_ref(), visit)
+    }
+
+    /// Finds the current namespaces, if all are read and none of those known has this inode.
+    pub fn find_namespace(&self, inode: u64) {
+        if !self.host.is_replay() && self.namespace(inode).is_none() {
+            // A namespace that is not found cannot be entered, which is reported then.
+            self.find_namespaces(None, &mut Accounting::default());
+        }
+    }
+
+    fn namespace(&self, inode: u64) -> Option<Namespace> {
         let of = |namespaces: &Namespaces| namespaces.list().iter().find(|other| other.inode == inode).cloned();
         let in_found = || of(self.found.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?);
-        let Some(namespace) = of(&namespaces).or_else(in_found) else { return };
-        let Ok(opened) = namespace.open(&self.host, self.netns_id) else { return };
-        let Ok(_inside) = opened.map(|netns| netns.enter()).transpose() else { return };
-        visit();
+        self.namespaces().and_then(|namespaces| of(&namespaces)).or_else(in_found)
     }
 
     /// Nanoseconds of a clock for intervals between rounds: one that does not jump, or in a replay the recorded time.

@@ -18,7 +18,7 @@ use std::path::Path;
 
 use record::text::put_u64;
 use sys::netns::inode_in;
-use sys::{Errno, Host, NetNs, NetnsTarget};
+use sys::{Errno, Host, NetNs, NetnsTarget, SysError};
 
 use crate::HostError;
 
@@ -78,11 +78,11 @@ impl Namespace {
     }
 
     /// Opens the namespace to enter it; `None` if that is unnecessary: it is the caller's (`own`), or this is a replay.
-    pub fn open(&self, host: &Host, own: u64) -> Result<Option<NetNs>, HostError> {
+    pub fn open(&self, host: &Host, own: u64) -> Result<Option<NetNs>, SysError> {
         if self.inode == own || host.is_replay() {
             return Ok(None);
         }
-        Ok(Some(NetNs::open_known(self.inode, self.path(), self.pid)?))
+        NetNs::open_known(self.inode, self.path(), self.pid).map(Some)
     }
 
     /// Its name, given by `ip netns`, by Docker, or by the program that mounted it; `init` for the namespace of process

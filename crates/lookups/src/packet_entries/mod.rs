@@ -30,7 +30,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::hash::Hash;
 use std::rc::Rc;
-use sys::Blocks;
+use sys::{Blocks, Errno};
 use wanted::LOOKUPS_PER_S;
 
 /// Maximum number of namespaces with a query socket; packets of others have no entries, which is reported.
@@ -199,10 +199,12 @@ impl<'s> EntryLookups<'s> {
             if is_known || opened.iter().any(|queries| queries.netns_id() == namespace.inode) {
                 continue;
             }
-            session.in_namespace(namespace.inode, &mut || match EntryQueries::open(namespace.inode) {
-                Ok(queries) => opened.push(queries),
-                Err(error) => _ = trouble.get_or_insert_with(|| error.to_string()),
-            });
+            match session.in_namespace(namespace.inode, || EntryQueries::open(namespace.inode)) {
+                Ok(Ok(queries)) => opened.push(queries),
+                // It was removed, and its packets with it.
+                Err(error) if error.errno == Errno::NOENT => {}
+                Ok(Err(error)) | Err(error) => _ = trouble.get_or_insert_with(|| error.to_string()),
+            }
         }
         *namespaces = Some((opened, alive));
     }

@@ -2,13 +2,13 @@
 //! filter by them.
 
 use super::candidates::{DropRules, DroppedPackets, FoundRule, find};
-use super::namespaces::NetnsRules;
+use super::namespaces::{FailedRows, NetnsRules, NotListed};
 use crate::session::Session;
 use host::rule_matches::PacketFacts;
 use record::rows::{DropEvent, DropEvents, Drops, NetfilterHook, PacketDrop, drop_need};
 use record::{Accounting, Addr, Annotate, Each, Misses, Next, Offer};
 use std::cell::RefCell;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 /// Maximum number of namespaces whose rules are kept. At the limit all except the run's own are forgotten and listed
@@ -31,10 +31,13 @@ const BY_RULE: (&[u8], &[u8]) = (b"NETFILTER_DROP", b"nft_do_chain");
 type PacketKind = (u64, Option<NetfilterHook>, u16, Option<u8>, Option<(Addr, Addr)>, Option<(u16, u16)>, Option<u64>);
 
 record::reasons! {
-    /// Why packets that a rule dropped have none.
+    /// Why the rule of packets that a rule dropped is missing or uncertain.
     enum NoRule {
         Unknown = Note("packets were dropped, but not by a rule that nft listed at that time"),
-        Late = Incomplete("packets without their rule: rules changed too often to list them each time"),
+        Changed = Incomplete(
+            "packets whose rule is missing or from an earlier listing: rules changed too often to list them each time"
+        ),
+        New = Incomplete("packets without their rule: network namespaces were new, and their rules not listed in time"),
     }
 }
 
@@ -43,11 +46,10 @@ record::reasons! {
 struct DropHistory {
     namespaces: NetnsRules<DropRules>,
     kinds: HashMap<PacketKind, Option<Rc<FoundRule>>>,
+    /// Namespaces whose rules were listed in this round.
+    listed: HashSet<u64>,
     misses: Misses<NoRule>,
-    /// Number of packets whose rules could not be listed.
-    failed: u64,
-    /// Number of blocks of events since rules changed.
-    blocks: u32,
+    failed: FailedRows,
 }
 
 /// Rules of a session's namespaces, starting with its first round.
@@ -55,56 +57,48 @@ struct DropHistory {
 pub struct OpenRules(RefCell<DropHistory>);
 
 impl OpenRules {
-    /// Lists the rules of the session's own namespace, if no rules are listed yet. Must be called before packets are
+    /// Lists the rules of the session's own namespace, if they are not listed yet. Must be called before packets are
     /// counted, so that its counters' increase corresponds to the drops of the run. An error is reported for packets
     /// that need the rules.
     pub fn open(&self, session: &Session) {
-        let namespaces = &mut self.0.borrow_mut().namespaces;
-        if namespaces.histories.is_empty() && namespaces.trouble.is_none() {
-            namespaces.open(session, session.netns_id());
-        }
+        self.0.borrow_mut().open(session, session.netns_id());
     }
 }
 
 impl DropHistory {
-    /// Lists the rules of a namespace for the first time.
+    /// Lists the rules of a namespace, unless they were listed before.
     fn open(&mut self, session: &Session, netns_id: u64) {
-        self.namespaces.open(session, netns_id);
-        if self.namespaces.histories.len() > NAMESPACES_MAX {
-            self.namespaces.histories.retain(|id, _| [netns_id, session.netns_id()].contains(id));
+        if self.namespaces.history(netns_id).is_some() {
+            return;
         }
+        self.namespaces.list(session, netns_id);
+        if self.namespaces.len() > NAMESPACES_MAX {
+            self.namespaces.keep_only(|id| [netns_id, session.netns_id()].contains(&id));
+        }
+    }
+
+    /// Begins a round.
+    fn begin_round(&mut self, session: &Session) {
+        self.open(session, session.netns_id());
+        self.namespaces.forget_unused(session);
+        self.listed.clear();
+        self.kinds.clear();
     }
 
     /// Lists the rules of a namespace once per round.
     fn list_once(&mut self, session: &Session, netns_id: u64) {
-        let namespaces = &mut self.namespaces;
-        if !namespaces.histories.contains_key(&netns_id) {
-            self.open(session, netns_id);
-        } else if namespaces.tried.insert(netns_id) && !namespaces.list_again(session, netns_id) {
-            namespaces.histories.remove(&netns_id);
+        if !self.listed.insert(netns_id) {
+            return;
+        }
+        match self.namespaces.history(netns_id) {
+            Some(_) => _ = self.namespaces.list(session, netns_id),
+            None => self.open(session, netns_id),
         }
     }
 
     /// Lists changed rules again. Must be called before each block of events.
     fn refresh(&mut self, session: &Session) {
-        self.blocks = self.blocks.saturating_add(1);
-        self.namespaces.check_changes();
-        let histories = self.namespaces.histories.iter();
-        let stale: Vec<u64> = histories.filter(|(_, history)| history.is_stale()).map(|(id, _)| *id).collect();
-        for netns_id in &stale {
-            self.blocks = 0;
-            self.namespaces.list_again(session, *netns_id);
-        }
-        for (netns_id, history) in &mut self.namespaces.histories {
-            if stale.contains(netns_id) {
-                // The listing itself notes whether rules changed before it.
-                history.listings.note_change();
-            } else if self.blocks == 2 {
-                // Packets that arrive from now on were dropped after the listing.
-                history.listings.forget_earlier();
-            }
-        }
-        if matches!(self.blocks, 0 | 2) {
+        if self.namespaces.begin_block(session) {
             self.kinds.clear();
         }
     }
@@ -120,20 +114,24 @@ impl DropHistory {
         };
         let count = Some(row.count).filter(|_| !is_one);
         let kind = (row.netns_id, row.route_hook, row.ethertype, row.l4, facts.ends, facts.ports, count);
-        let Some(history) = self.namespaces.histories.get(&row.netns_id) else {
-            match self.namespaces.trouble {
-                Some(_) => self.failed += row.count,
-                None => self.misses.add(NoRule::Late, row.count),
+        let (history, not_listed) = self.namespaces.for_row(row.netns_id);
+        match not_listed {
+            Some(NotListed::Changed) => self.misses.add(NoRule::Changed, row.count),
+            Some(NotListed::New) => self.misses.add(NoRule::New, row.count),
+            Some(failure) => {
+                self.failed.add(failure, row.count);
+                return None;
             }
-            return None;
-        };
+            None => {}
+        }
+        let history = history?;
         if self.kinds.len() >= KINDS_MAX {
             self.kinds.clear();
         }
         let found = self.kinds.entry(kind).or_insert_with(|| {
             find(&history.listings, &DroppedPackets { hooks: hooks_of(row.route_hook), facts, count }).map(Rc::new)
         });
-        if found.is_none() {
+        if found.is_none() && not_listed.is_none() {
             self.misses.add(NoRule::Unknown, row.count);
         }
         found.clone()
@@ -141,10 +139,7 @@ impl DropHistory {
 
     /// Reports the number of packets without a rule, and the reasons.
     fn report(&mut self, stats: &mut Accounting) {
-        let failed = std::mem::take(&mut self.failed);
-        if let Some(error) = self.namespaces.trouble.take().filter(|_| failed > 0) {
-            stats.incomplete(failed, format!("packets dropped by a rule are shown without the rule: {error}"));
-        }
+        self.failed.report("packets dropped by a rule", stats);
         self.misses.report(stats);
     }
 }
@@ -187,10 +182,7 @@ impl Annotate<Drops> for DroppingRules<'_> {
     fn begin(&mut self, need: u64, _: &mut Each<'_, Drops>) -> Next {
         self.is_needed = need & drop_need::RULE != 0;
         if self.is_needed {
-            self.rules.open(self.session);
-            let mut history = self.rules.0.borrow_mut();
-            history.namespaces.tried.clear();
-            history.kinds.clear();
+            self.rules.0.borrow_mut().begin_round(self.session);
         }
         Next::More
     }
@@ -228,9 +220,7 @@ impl Annotate<DropEvents> for DroppingRules<'_> {
         }
         let mut found = None;
         if is_by_rule(packet) {
-            if !history.namespaces.histories.contains_key(&packet.netns_id) {
-                history.open(self.session, packet.netns_id);
-            }
+            history.open(self.session, packet.netns_id);
             found = history.find(packet, true);
         }
         drop(history);
@@ -240,5 +230,33 @@ impl Annotate<DropEvents> for DroppingRules<'_> {
 
     fn close(&mut self, stats: &mut Accounting) {
         self.rules.0.borrow_mut().report(stats);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::session::SessionTarget;
+
+    /// A packet is not reported as dropped by no rule if its namespace's rules are unknown.
+    #[test]
+    fn unlisted_rules_make_the_result_incomplete() {
+        const REMOVED: u64 = 1;
+        let session = Session::open(SessionTarget::default()).unwrap();
+        let mut history = DropHistory::default();
+        let row = PacketDrop { netns_id: REMOVED, count: 5, ..PacketDrop::default() };
+        let mut reports = |is_listed: bool| {
+            if is_listed {
+                history.list_once(&session, REMOVED);
+            }
+            assert!(history.find(&row, false).is_none());
+            let mut stats = Accounting::default();
+            history.report(&mut stats);
+            assert_eq!((stats.incomplete, stats.why.len(), stats.why[0].count), (true, 1, 5), "{stats:?}");
+            stats.why[0].text.to_string()
+        };
+        assert!(reports(false).contains("not listed in time"));
+        assert!(reports(true).contains("their network namespace was removed or cannot be entered"));
     }
 }

@@ -61,8 +61,14 @@ impl<R: RuleSet> RuleHistory<R> {
     pub(super) fn check_changes(&mut self) -> Result<bool, SysError> {
         let Some(changes) = &mut self.changes else { return Ok(false) };
         let begun_ns = clock::wall_ns();
-        let changed = changes.receive_changes().inspect_err(|_| self.changed = Changed::Unlistable)?;
-        let now_ns = clock::wall_ns();
+        let received = changes.receive_changes();
+        let changed = *received.as_ref().unwrap_or(&Changed::Unlistable);
+        self.note(changed, begun_ns, clock::wall_ns());
+        received.map(|changed| changed != Changed::Never)
+    }
+
+    /// Notes how rules have changed, as a check between these times found, in ns since 1970.
+    fn note(&mut self, changed: Changed, begun_ns: u64, now_ns: u64) {
         match (self.changed, changed) {
             (Changed::Never, Changed::Never) => self.confirmed_ns = begun_ns.saturating_sub(NOTICE_NS),
             (_, Changed::Never) => {}
@@ -72,7 +78,6 @@ impl<R: RuleSet> RuleHistory<R> {
             }
             _ => (self.changed, self.changed_ns.1) = (self.changed.max(changed), now_ns),
         }
-        Ok(changed != Changed::Never)
     }
 
     /// True if rules have changed since they were listed.
@@ -157,5 +162,31 @@ impl<R: RuleSet> RuleHistory<R> {
             _ => (confirmed_ns, first_ns),
         };
         [number, from_ns, until_ns, was_stale.into()]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::candidates::DropRules;
+    use super::*;
+
+    /// After an error of the notifications, the time since the last check is one of unknown rules.
+    #[test]
+    fn unknown_changes_have_a_time() {
+        let mut history = RuleHistory::<DropRules> {
+            netns_id: 1,
+            bounds: ListingBounds::USUAL,
+            with_texts: false,
+            changes: None,
+            listings: Listings::default(),
+            confirmed_ns: 0,
+            changed: Changed::Never,
+            changed_ns: (0, 0),
+            number: 1,
+        };
+        history.note(Changed::Never, 100 + NOTICE_NS, 101 + NOTICE_NS);
+        history.note(Changed::Unlistable, 200 + NOTICE_NS, 201 + NOTICE_NS);
+        assert!(history.is_stale());
+        assert_eq!(history.head(true), [2, 201 + NOTICE_NS, 100, 1]);
     }
 }

@@ -7,7 +7,7 @@
 
 use super::history::RuleHistory;
 use super::listings::{Listings, RuleSet, Window};
-use super::namespaces::NetnsRules;
+use super::namespaces::{FailedRows, NetnsRules, NotListed};
 use crate::nft::ListingBounds;
 use crate::session::Session;
 use host::log_rules::{self, LogRule};
@@ -110,6 +110,7 @@ pub struct LoggingRules<'s> {
     /// True before the first record of a batch.
     is_first: Cell<bool>,
     misses: Misses<NoRule>,
+    failed: RefCell<FailedRows>,
 }
 
 record::reasons! {
@@ -119,9 +120,8 @@ record::reasons! {
             "records that match several rules (same group, prefix and hook): their rule is not shown"
         ),
         Unknown = Note("records that match no rule listed by nft (nft does not list rules of iptables-legacy)"),
-        Late = Incomplete("records without their rule: rules changed too often to list them each time"),
-        Unlisted =
-            Incomplete("records of network namespaces whose rules could not be listed, or not in time"),
+        Changed = Incomplete("records without their rule: rules changed too often to list them each time"),
+        New = Incomplete("records without their rule: network namespaces were new, and their rules not listed in time"),
     }
 }
 
@@ -133,13 +133,12 @@ impl<'s> LoggingRules<'s> {
             return None;
         }
         let mut namespaces = NetnsRules::new(demand.need & log_need::RULE_TEXT != 0);
-        namespaces.tried.insert(session.netns_id());
         let begun_ns = clock::monotonic_ns();
         session.in_each_namespace(&mut |netns_id| {
             let is_late = clock::monotonic_ns().saturating_sub(begun_ns) > START_NS_MAX;
             // Others are then listed when their first record arrives.
             if !is_late || netns_id == session.netns_id() || session.host().is_replay() {
-                namespaces.open_here(session, netns_id);
+                namespaces.list_here(session, netns_id);
             }
         });
         Some(LoggingRules {
@@ -149,6 +148,7 @@ impl<'s> LoggingRules<'s> {
             has_new_records: Cell::new(false),
             is_first: Cell::new(false),
             misses: Misses::default(),
+            failed: RefCell::default(),
         })
     }
 
@@ -157,9 +157,9 @@ impl<'s> LoggingRules<'s> {
         let Some(found) = self.session.namespaces() else { return };
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         // Change notifications would keep these namespaces alive.
-        let is_there = |netns_id: &u64| found.list().iter().any(|namespace| namespace.inode == *netns_id);
-        namespaces.histories.retain(|netns_id, _| is_there(netns_id));
-        namespaces.tried.clear();
+        let is_there = |netns_id| found.list().iter().any(|namespace| namespace.inode == netns_id);
+        namespaces.keep_only(is_there);
+        namespaces.forget_failed();
     }
 
     /// Lists the rules of the run's own namespace if they have changed. Must be called several times per second. While
@@ -169,8 +169,8 @@ impl<'s> LoggingRules<'s> {
         let Ok(mut namespaces) = self.namespaces.try_borrow_mut() else { return };
         namespaces.check_changes();
         let own = self.session.netns_id();
-        if !self.has_new_records.replace(false) && namespaces.histories.get(&own).is_some_and(RuleHistory::is_stale) {
-            namespaces.list_again(self.session, own);
+        if !self.has_new_records.replace(false) && namespaces.history(own).is_some_and(RuleHistory::is_stale) {
+            namespaces.list(self.session, own);
         }
     }
 
@@ -183,10 +183,9 @@ impl<'s> LoggingRules<'s> {
             self.has_new_records.set(true);
             namespaces.check_changes();
         }
-        match namespaces.histories.get(&record.netns_id).map(|history| history.is_behind(record.received_ns)) {
-            Some(false) => {}
-            Some(true) => _ = namespaces.list_again(self.session, record.netns_id),
-            None => namespaces.open(self.session, record.netns_id),
+        let history = namespaces.history(record.netns_id);
+        if history.is_none_or(|history| history.is_behind(record.received_ns)) {
+            namespaces.list(self.session, record.netns_id);
         }
     }
 
@@ -201,11 +200,19 @@ impl<'s> LoggingRules<'s> {
     /// The rule of `record`, and the reason if it is not known.
     fn find<'l>(&self, namespaces: &'l NetnsRules<LogRules>, record: &LogRecord<'_>) -> Found<'l> {
         let window = self.window(record);
-        match namespaces.histories.get(&record.netns_id) {
-            None => (None, Some(NoRule::Unlisted)),
-            // The rules have changed and were not listed again yet.
-            Some(history) if history.is_behind(window.1) => (None, Some(NoRule::Late)),
-            Some(history) => find(&history.listings, record, window).unwrap_or((None, Some(NoRule::Late))),
+        let (history, not_listed) = namespaces.for_row(record.netns_id);
+        // Rules that have changed may not be listed again yet.
+        let current = history.filter(|history| !history.is_behind(window.1));
+        if let Some(found) = current.and_then(|history| find(&history.listings, record, window)) {
+            return found;
+        }
+        match not_listed {
+            Some(NotListed::New) => (None, Some(NoRule::New)),
+            Some(NotListed::Changed) | None => (None, Some(NoRule::Changed)),
+            Some(failure) => {
+                self.failed.borrow_mut().add(failure, 1);
+                (None, None)
+            }
         }
     }
 }
@@ -229,9 +236,7 @@ impl Annotate<LogRecords> for &LoggingRules<'_> {
     }
 
     fn close(&mut self, stats: &mut Accounting) {
-        if let Some(error) = self.namespaces.borrow_mut().trouble.take() {
-            stats.incomplete(1, format!("rules are missing: {error}"));
-        }
+        self.failed.borrow_mut().report("log records", stats);
         self.misses.report(stats);
     }
 }

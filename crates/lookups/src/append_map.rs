@@ -39,10 +39,14 @@ impl<K: Hash + Eq, V> AppendMap<K, V> {
         self.slot(number)?.get()
     }
 
-    /// Adds a value, which becomes the newest of `key`; `None` if the map is full.
+    /// Adds a value, which becomes the newest of `key`. If the map is full, `key` has no newest value any more, because
+    /// the former one is outdated, and the result is `None`.
     pub(crate) fn push(&self, key: K, value: V) -> Option<&V> {
         let number = self.length.get();
-        let slot = if self.is_full() { None } else { self.slot(number) }?;
+        let Some(slot) = self.slot(number).filter(|_| !self.is_full()) else {
+            self.newest.borrow_mut().remove(&key);
+            return None;
+        };
         self.length.set(number + 1);
         self.newest.borrow_mut().insert(key, number);
         Some(slot.get_or_init(|| value))
@@ -86,7 +90,9 @@ mod tests {
         assert_eq!((first.as_str(), map.newest(&1).unwrap().as_str()), ("one", "new"));
         assert_eq!((map.newest(&9_999).unwrap().as_str(), map.newest(&10_000)), ("9999", None));
         assert_eq!((map.len(), map.is_full(), map.push(10_000, String::new())), (10_000, true, None));
+        assert_eq!((map.push(1, "newer".to_owned()), map.newest(&1)), (None, None), "no outdated value");
+        assert_eq!(map.newest(&2).unwrap(), "2");
         map.renew();
-        assert_eq!((map.newest(&1), map.len()), (None, 0));
+        assert_eq!((map.newest(&2), map.len()), (None, 0));
     }
 }

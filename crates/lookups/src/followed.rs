@@ -68,6 +68,7 @@ impl<'s> FollowedLookups<'s> {
 
     /// Reports cells that stayed empty.
     pub fn tell(&self, stats: &mut Accounting) {
+        self.ifaces.iter().for_each(|ifaces| ifaces.tell(stats));
         self.refreshing.tell(stats);
         self.processes.tell(stats);
         self.places.tell(stats);

@@ -6,7 +6,7 @@
 use crate::append_map::AppendMap;
 use crate::session::Session;
 use host::Ifaces;
-use record::{Key, Lookup, LookupId, Lookups, Value};
+use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use sys::{LinkEvents, Share, clock};
@@ -30,8 +30,11 @@ const COMMON_NS: u64 = 1_000_000_000;
 const WATCHED_MAX: usize = 1024;
 /// The most names kept until the end of a batch of rows, including older names.
 ///
-/// Bound: names of interfaces in a batch of rows. Beyond: further rows have no name. By: anyone who renames interfaces.
+/// Bound: names of interfaces in a batch of rows. Beyond: further rows have no name; counted (exit code 3). By: anyone
+/// who renames interfaces.
 const NAMES_MAX: usize = 1 << 18;
+/// Namespaces without rows, and names of removed interfaces, are forgotten after this time.
+const UNUSED_NS: u64 = 60_000_000_000;
 
 /// The current names of interfaces.
 pub(crate) struct FollowedIfaces<'s> {
@@ -44,11 +47,16 @@ pub(crate) struct FollowedIfaces<'s> {
     /// Lookups left until the clock is read, and lookups between its last two readings.
     until_clock: Cell<(u32, u32)>,
     looked_ns: Cell<u64>,
+    /// Time of the last removal of unused namespaces and names.
+    swept_ns: u64,
+    /// Number of cells left empty because a reading was not possible.
+    missing: Cell<u64>,
 }
 
 struct IfaceName {
     /// `None` if no reading found the index.
     text: Option<Box<[u8]>>,
+    /// Time of the last reading that found it.
     read_ns: u64,
 }
 
@@ -57,10 +65,35 @@ struct IfaceName {
 struct FollowedNetns {
     /// `None` if the kernel does not report changes.
     events: Option<LinkEvents>,
-    names: HashMap<u32, Box<[u8]>>,
+    names: HashMap<u32, IfaceName>,
     read_ns: u64,
     /// True if the interfaces have changed since the last reading.
     is_stale: bool,
+    /// True if rows came from it since the last removal of unused namespaces.
+    is_used: bool,
+}
+
+impl FollowedNetns {
+    /// Takes over the names of a reading. Returns those that are new or have changed.
+    fn update<'n>(&mut self, names: impl Iterator<Item = (u32, &'n [u8])>, now_ns: u64) -> Vec<(u32, &'n [u8])> {
+        self.read_ns = now_ns;
+        let mut changed = Vec::new();
+        for (index, name) in names {
+            let text = Some(name.into());
+            let before = self.names.insert(index, IfaceName { text, read_ns: now_ns });
+            if before.is_none_or(|before| before.text.as_deref() != Some(name)) {
+                changed.push((index, name));
+            }
+        }
+        changed
+    }
+
+    /// Forgets interfaces that were removed some time ago. Returns false if no row came from the namespace.
+    fn sweep(&mut self, now_ns: u64) -> bool {
+        let read_ns = self.read_ns;
+        self.names.retain(|_, name| name.read_ns == read_ns || now_ns.saturating_sub(name.read_ns) < UNUSED_NS);
+        std::mem::take(&mut self.is_used)
+    }
 }
 
 impl<'s> FollowedIfaces<'s> {
@@ -75,6 +108,8 @@ impl<'s> FollowedIfaces<'s> {
             share: Share::one_in(SHARE_OF_TIME, CREDIT_NS_MAX),
             until_clock: Cell::new((0, 1)),
             looked_ns: Cell::new(0),
+            swept_ns: clock::monotonic_ns(),
+            missing: Cell::new(0),
         }
     }
 
@@ -87,7 +122,23 @@ impl<'s> FollowedIfaces<'s> {
 
     /// Starts another batch of rows. No row borrows from this lookup any more.
     pub(crate) fn renew(&mut self) {
-        self.names.renew();
+        let now_ns = clock::monotonic_ns();
+        if now_ns.saturating_sub(self.swept_ns) < UNUSED_NS {
+            return self.names.renew();
+        }
+        self.swept_ns = now_ns;
+        // The next row of each interface marks its namespace as used.
+        self.names.clear();
+        self.netns.get_mut().retain(|_, one| one.sweep(now_ns));
+    }
+
+    /// Reports cells that stayed empty.
+    pub(crate) fn tell(&self, stats: &mut Accounting) {
+        let (missing, share) = (self.missing.get(), 100 / SHARE_OF_TIME);
+        if missing > 0 {
+            let text = "columns without the names of new interfaces: reading names may take at most";
+            stats.incomplete(missing, format!("{text} {share} % of the time"));
+        }
     }
 
     /// Forgets namespaces with these inodes. They no longer exist, and a new namespace may reuse the inode number.
@@ -134,26 +185,22 @@ impl<'s> FollowedIfaces<'s> {
     /// Reads the interfaces of a namespace. The kernel reports changes from just before the reading on.
     fn read(&self, netns_id: u64, now_ns: u64) {
         let mut netns = self.netns.borrow_mut();
-        let watched = netns.len();
+        let watched = netns.values().filter(|one| one.events.is_some()).count();
         let one = netns.entry(netns_id).or_default();
-        let is_live = !self.session.host().is_replay();
-        let mut read = || {
-            if one.events.is_none() && is_live && watched < WATCHED_MAX {
+        let host = self.session.host();
+        let read = self.session.in_namespace(netns_id, || {
+            if one.events.is_none() && !host.is_replay() && watched < WATCHED_MAX {
                 one.events = LinkEvents::open().ok();
             }
-            Ifaces::read(self.session.host(), netns_id).ok()
-        };
-        let mut found = None;
-        match netns_id == self.session.netns_id() || !is_live {
-            true => found = read(),
-            false => _ = self.session.in_namespace(netns_id, || found = read()),
-        }
-        one.read_ns = now_ns;
-        for (index, name) in found.iter().flat_map(|ifaces| ifaces.of(netns_id)) {
-            if one.names.get(&index).is_none_or(|known| **known != *name) {
-                one.names.insert(index, name.into());
-                self.names.push((netns_id, index), IfaceName { text: Some(name.into()), read_ns: now_ns });
+            Ifaces::read(host, netns_id).ok()
+        });
+        match read.ok().flatten() {
+            Some(ifaces) => {
+                for (index, name) in one.update(ifaces.of(netns_id), now_ns) {
+                    self.names.push((netns_id, index), IfaceName { text: Some(name.into()), read_ns: now_ns });
+                }
             }
+            None => one.read_ns = now_ns,
         }
     }
 
@@ -162,8 +209,11 @@ impl<'s> FollowedIfaces<'s> {
     fn find(&self, netns_id: u64, index: u32) -> Value<'_> {
         let key = (netns_id, index);
         let now_ns = clock::monotonic_ns();
-        let (known, read_ns) = match self.netns.borrow().get(&netns_id) {
-            Some(one) => (one.names.get(&index).cloned(), Some(one.read_ns)),
+        let (known, read_ns) = match self.netns.borrow_mut().get_mut(&netns_id) {
+            Some(one) => {
+                one.is_used = true;
+                (one.names.get(&index).and_then(|name| name.text.clone()), Some(one.read_ns))
+            }
             None => (None, None),
         };
         if let Some(text) = known {
@@ -171,7 +221,11 @@ impl<'s> FollowedIfaces<'s> {
             return self.push(key, Some(text), now_ns);
         }
         let is_due = read_ns.is_none_or(|read_ns| now_ns.saturating_sub(read_ns) >= UNKNOWN_NS);
-        if index == 0 || !is_due || !self.share.may_start(now_ns) {
+        if index == 0 || !is_due {
+            return Value::Null;
+        }
+        if !self.share.may_start(now_ns) {
+            self.missing.set(self.missing.get() + 1);
             return Value::Null;
         }
         match netns_id {
@@ -182,16 +236,18 @@ impl<'s> FollowedIfaces<'s> {
             _ => self.read(netns_id, now_ns),
         }
         self.share.charge(clock::monotonic_ns().saturating_sub(now_ns));
-        self.text(self.names.newest(&key))
+        text_of(self.names.newest(&key))
     }
 
     fn push(&self, key: (u64, u32), text: Option<Box<[u8]>>, read_ns: u64) -> Value<'_> {
-        self.text(self.names.push(key, IfaceName { text, read_ns }))
+        let name = self.names.push(key, IfaceName { text, read_ns });
+        self.missing.set(self.missing.get() + u64::from(name.is_none()));
+        text_of(name)
     }
+}
 
-    fn text<'n>(&self, name: Option<&'n IfaceName>) -> Value<'n> {
-        Value::text(name.and_then(|name| name.text.as_deref()))
-    }
+fn text_of(name: Option<&IfaceName>) -> Value<'_> {
+    Value::text(name.and_then(|name| name.text.as_deref()))
 }
 
 impl Lookup for FollowedIfaces<'_> {
@@ -210,8 +266,27 @@ impl Lookup for FollowedIfaces<'_> {
             Some(name) if netns_id == 0 && clock::monotonic_ns().saturating_sub(name.read_ns) >= COMMON_NS => {
                 self.find(netns_id, index)
             }
-            Some(name) => self.text(Some(name)),
+            name @ Some(_) => text_of(name),
             None => self.find(netns_id, index),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn removed_interfaces_and_unused_namespaces_are_forgotten() {
+        let (mut netns, mut now_ns) = (FollowedNetns::default(), 1);
+        for first in 1..1000 {
+            // All interfaces are replaced by others; the number of the first grows without bound.
+            let names = [(first, &b"eth0"[..]), (first + 1, b"eth1")];
+            assert_eq!(netns.update(names.into_iter(), now_ns).len(), if first == 1 { 2 } else { 2 });
+            now_ns += UNUSED_NS / 10;
+            netns.is_used = true;
+            assert!(netns.sweep(now_ns) && netns.names.len() <= 12, "{}", netns.names.len());
+        }
+        assert!(!netns.sweep(now_ns), "no row since then");
     }
 }

@@ -18,12 +18,22 @@ pub struct Questions {
     pub(super) wanted: Wanted,
     /// Connections of the last batch that were not queried because there were too many. Unknown in a replay.
     pub(super) left_out: HashSet<NetnsTuple>,
-    /// The error if the kernel did not answer.
+    /// The first error if the kernel did not answer.
     pub trouble: Option<String>,
+    /// True if questions of the last batch failed. Unknown in a replay.
+    pub(super) has_failed: bool,
     /// Namespaces that have a query socket.
     pub asked: HashSet<u64>,
     /// Sockets of newly found namespaces, and the set of all current namespaces: others are no longer queried.
     pub namespaces: Option<(Vec<EntryQueries>, HashSet<u64>)>,
+}
+
+impl Questions {
+    /// Notes whether questions of this batch failed, and why.
+    pub(super) fn note_failure(&mut self, trouble: Option<String>) {
+        self.has_failed = trouble.is_some();
+        self.trouble = self.trouble.take().or(trouble);
+    }
 }
 
 /// The kernel's answers, one block per batch.
@@ -92,9 +102,7 @@ impl Blocks for Asking {
         questions.left_out = left_out.into_iter().collect();
         let (unanswered, trouble) = ask_all(queries, &asked, block);
         header.unanswered = unanswered;
-        if let Some(error) = trouble {
-            questions.trouble.get_or_insert(error.to_string());
-        }
+        questions.note_failure(trouble.map(|error| error.to_string()));
         if let Some(place) = block.first_chunk_mut() {
             *place = header.bytes();
         }

@@ -174,7 +174,7 @@ impl<'s> EntryLookups<'s> {
                 let state = if packet.is_error { Some(PacketState::Related) } else { entry.status.map(by_status) };
                 return Some(PacketEntry { entry: *entry, direction, state, source: EntrySource::Lookup });
             }
-            Match::None if self.answers.borrow().is_none() => counts.unasked += 1,
+            Match::None if self.answers.borrow().is_none() || self.questions.borrow().has_failed => counts.unasked += 1,
             Match::None if self.questions.borrow().left_out.contains(&packet.of) => counts.left_out += 1,
             Match::None => counts.missing += 1,
             Match::Several => counts.several += 1,

@@ -40,9 +40,10 @@ const TUPLE_BYTES: usize = 8 + 1 + 1 + 2 + 2 + 16 + 16;
 const REQUEST_BYTES_MAX: usize = LOOKUPS_AT_ONCE as usize * TUPLE_BYTES;
 /// Maximum size of a block of answers; an answer has some 400 bytes.
 ///
-/// Bound: bytes of the answers about a batch. Beyond: further rows have no connection; reported (exit code 3). By: a
-/// broken kernel.
+/// Bound: bytes of the answers about a batch (`remote::too_long_answers_fail`). Beyond: its rows have no connection;
+/// counted (exit code 3). By: a broken kernel.
 const BLOCK_BYTES_MAX: usize = 64 << 20;
+const TOO_LONG: &str = "the kernel's answers about a batch of packets are too long";
 /// Maximum length of a reason.
 ///
 /// Bound: bytes of a reason for a missing connection (`remote::too_much_is_refused`). Beyond: the answer is refused.
@@ -97,6 +98,7 @@ impl Blocks for RemoteAnswers {
         questions.left_out = left_out.into_iter().collect();
         block.clear();
         if asked.is_empty() {
+            questions.has_failed = false;
             return Ok(Some(block));
         }
         request.clear();
@@ -106,9 +108,7 @@ impl Blocks for RemoteAnswers {
             let errno = error.raw_os_error().map_or(Errno::PIPE, Errno);
             SysError::new("recv", "entries from the lookup process", errno)
         })?;
-        if !trouble.is_empty() {
-            questions.trouble.get_or_insert(trouble);
-        }
+        questions.note_failure(Some(trouble).filter(|trouble| !trouble.is_empty()));
         Ok(Some(block))
     }
 }
@@ -123,9 +123,10 @@ fn receive(helper: &Helper, block: &mut Vec<u8>) -> io::Result<String> {
 
 /// Sends an answer.
 fn send(main: &Helper, block: &[u8], trouble: &str) -> io::Result<()> {
+    let is_too_long = block.len() > BLOCK_BYTES_MAX;
+    let (block, trouble) = if is_too_long { (&[][..], TOO_LONG) } else { (block, trouble) };
     let trouble = trouble.as_bytes();
     let trouble = trouble.get(..TROUBLE_BYTES_MAX).unwrap_or(trouble);
-    let block = if block.len() > BLOCK_BYTES_MAX { &[] } else { block };
     let mut out = Vec::with_capacity(block.len() + 64);
     [trouble, block].iter().for_each(|part| put_message(&mut out, |out| out.extend_from_slice(part)));
     main.send(&out)
@@ -208,6 +209,7 @@ fn tuple(bytes: &[u8]) -> Option<NetnsTuple> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::SeenPacket;
     use super::*;
     use proptest::prelude::*;
 
@@ -248,6 +250,24 @@ mod tests {
         drop(other);
         questions.borrow_mut().wanted.add(of, &1);
         assert!(remote.next().is_err());
+    }
+
+    /// Packets whose answers are too long have no connection, which counts as a failure.
+    #[test]
+    fn too_long_answers_fail() {
+        let [main, other] = Helper::pair().unwrap();
+        let questions = Rc::new(RefCell::new(Questions::default()));
+        let mut remote = RemoteAnswers::new(Rc::clone(&questions), main);
+        let of = NetnsTuple { netns_id: 7, tuple: CtTuple::EMPTY };
+        questions.borrow_mut().wanted.add(of, &1);
+        send(&other, &vec![0; BLOCK_BYTES_MAX + 1], "").unwrap();
+        assert_eq!(remote.next().unwrap(), Some(&[][..]));
+        let lookups = EntryLookups::new(Rc::clone(&questions), Some(Box::new(remote)), None);
+        let packet = SeenPacket { of, is_error: false, time_ns: 0, path: 0, begins_anew: false };
+        assert_eq!(lookups.find(&packet), None);
+        let mut stats = Accounting::default();
+        lookups.tell(&WORDS, &mut stats);
+        assert_eq!((stats.incomplete, stats.why.len(), stats.why[0].count), (true, 1, 1), "{stats:?}");
     }
 
     #[test]

@@ -16,12 +16,11 @@ use std::ops::Range;
 use std::time::Duration;
 use sys::Errno;
 
-/// Maximum number of rules that can drop in one listing, and maximum length of each rule's text.
-///
-/// Bound: rules of a listing that can drop packets. Beyond: further rules are not named; counted. By: the owner of a
-/// namespace, for that namespace.
+/// Bound: rules of a listing that can drop packets. Beyond: the listing fails, and rows of the namespace have no rule;
+/// counted (exit code 3). By: the owner of a namespace, for that namespace.
 const DROP_RULES_MAX: usize = 1024;
-/// Bound: bytes of the text of such a rule. Beyond: the text is cut. By: the owner of a namespace, for that namespace.
+/// Bound: bytes of the text of such a rule. Beyond: only its table, chain and handle are shown. By: the owner of a
+/// namespace, for that namespace.
 const TEXT_BYTES_MAX: usize = 1024;
 /// Maximum number of candidates whose location is shown.
 const SHOWN_MAX: usize = 4;

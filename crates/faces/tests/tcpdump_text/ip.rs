@@ -72,6 +72,21 @@ fn jumbograms() {
     check_ip_and_damaged(&packets, 40, 56);
 }
 
+/// Extension headers that are longer than the length in the option.
+#[test]
+fn jumbograms_with_long_headers() {
+    let header = |next: u8| [&[next, 255, 1, 255][..], &[0; 2044]].concat();
+    let packet = |length: u32, count: usize| {
+        let jumbo = [&[60, 0, 0xc2, 4][..], &length.to_be_bytes()].concat();
+        let mut packet = v6(0, &[jumbo, header(60).repeat(count - 1), header(17), udp(1, 2, b"abc")].concat());
+        (packet[4], packet[5]) = (0, 0);
+        let len = packet.len();
+        (packet, len)
+    };
+    let packets = [packet(0x1_0000, 32), packet(0x1_0000, 33), packet(0x1_0008, 32), packet(0x1_0013, 32)];
+    check(LinkType::RAW, &packets, &["", "-v", "-e", "-q"]);
+}
+
 #[test]
 fn routing_headers() {
     let datagram = udp(5301, 5302, b"abc");

@@ -134,6 +134,31 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    /// A jumbogram with destination options of these lengths before its payload.
+    fn jumbogram(length: u32, headers: &[u8], proto: u8) -> Vec<u8> {
+        let mut bytes =
+            [&[0x60, 0, 0, 0, 0, 0, 0, 64][..], &[0xfd; 32], &[60, 0, 0xc2, 4], &length.to_be_bytes()].concat();
+        for (nth, len) in headers.iter().enumerate() {
+            bytes.extend([if nth + 1 == headers.len() { proto } else { 60 }, *len]);
+            bytes.resize(bytes.len() + usize::from(*len) * 8 + 6, 0);
+        }
+        bytes
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))]
+
+        /// The jumbogram may be longer or shorter than its headers.
+        #[test]
+        fn any_jumbogram_is_survived(
+            headers in prop::collection::vec(240u8.., 30..40),
+            length in 0x1_0000_u32..0x1_2000,
+            proto in any::<u8>(),
+        ) {
+            print_one(LinkType::RAW, &jumbogram(length, &headers, proto), None);
+        }
+    }
+
     proptest! {
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200)) {

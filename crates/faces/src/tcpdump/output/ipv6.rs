@@ -26,11 +26,11 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
     if version != 6 {
         return put_last!(line, "version error: ", version, " != 6");
     }
-    let said = usize::from(be16(bytes, 4)?);
+    let payload = usize::from(be16(bytes, 4)?);
     // 0 means a jumbogram, whose length is in an option after the header.
-    let (total, jumbo) = match said {
+    let (total, jumbo) = match payload {
         0 if u8_at(bytes, 6)? == HOP_BY_HOP => (length, Jumbo::Missing),
-        said => (said + HEADER_BYTES, Jumbo::Needless),
+        payload => (payload + HEADER_BYTES, Jumbo::Needless),
     };
     put_missing(line, length, total);
     let ip = read_network(bytes).ok_or(Cut)?;
@@ -85,30 +85,48 @@ fn put_chain(line: &mut Line<'_>, mut packet: Network<'_>, total: usize, mut jum
                 packet.fragmented = true;
                 extensions::fragment(line, header, total - at)?
             }
-            _ => {
-                let mut total = total;
-                if let Jumbo::Found(payload) = jumbo {
-                    put_missing(line, total, payload as usize + HEADER_BYTES);
-                    total = payload as usize + HEADER_BYTES;
-                }
-                return ip_proto::print(line, &packet, next, header, total - at);
-            }
+            _ => return put_payload(line, &packet, next, header, (total, at), jumbo),
         };
         let Some(bytes_of_header) = bytes_of_header else { return Ok(()) };
         next = u8_at(header, 0)?;
         before = at;
         at += bytes_of_header;
         if at > total {
-            line.protocol = "ip6";
-            return line.end_cut();
+            return end_in_headers(line);
         }
     }
     Ok(())
 }
 
-/// Prints how many bytes are missing from a packet whose header has the length `said`.
-fn put_missing(line: &mut Line<'_>, length: usize, said: usize) {
-    if length < said {
-        put!(line, "truncated-ip6 - ", said - length, " bytes missing!");
+/// Prints the protocol after the headers, which end at `at`.
+fn put_payload(
+    line: &mut Line<'_>,
+    packet: &Network<'_>,
+    proto: u8,
+    bytes: &[u8],
+    (mut total, at): (usize, usize),
+    jumbo: Jumbo,
+) -> Printed {
+    if let Jumbo::Found(payload) = jumbo {
+        put_missing(line, total, payload as usize + HEADER_BYTES);
+        total = payload as usize + HEADER_BYTES;
+    }
+    // The length in the option may end within the headers.
+    match total.checked_sub(at) {
+        Some(left) => ip_proto::print(line, packet, proto, at_most(bytes, left), left),
+        None => end_in_headers(line),
+    }
+}
+
+/// Ends the line of a packet whose headers are longer than its length.
+fn end_in_headers(line: &mut Line<'_>) -> Printed {
+    line.protocol = "ip6";
+    line.end_cut()
+}
+
+/// Prints how many bytes are missing from a packet whose header has the length `total`.
+fn put_missing(line: &mut Line<'_>, length: usize, total: usize) {
+    if length < total {
+        put!(line, "truncated-ip6 - ", total - length, " bytes missing!");
     }
 }

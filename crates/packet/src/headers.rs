@@ -137,6 +137,12 @@ fn skip_extensions(headers: &mut PacketHeaders<'_>, most: usize) {
     }
 }
 
+/// True for the number of an extension header that is skipped.
+pub(crate) fn is_extension(proto: u8) -> bool {
+    use extension::{AUTHENTICATION, DESTINATION, FRAGMENT, HOP_BY_HOP, ROUTING};
+    matches!(proto, HOP_BY_HOP | ROUTING | FRAGMENT | AUTHENTICATION | DESTINATION)
+}
+
 /// IPv6 extension headers (IANA protocol numbers).
 mod extension {
     pub(super) const HOP_BY_HOP: u8 = 0;
@@ -283,6 +289,8 @@ mod tests {
         );
     }
 
+    const EXTENSIONS: [u8; 5] = [0, 43, 44, 51, 60];
+
     proptest! {
         #[test]
         fn any_bytes_are_survived(bytes in prop::collection::vec(any::<u8>(), 0..200), version in 4u8..7) {
@@ -290,9 +298,23 @@ mod tests {
             if let Some(first) = bytes.first_mut() {
                 *first = version << 4 | *first & 0xf;
             }
-            if let Some(read) = read_headers(&bytes) {
-                prop_assert!(bytes.ends_with(read.payload));
+            crate::fuzz_headers(&bytes);
+        }
+
+        #[test]
+        fn any_extension_headers_are_survived(
+            headers in prop::collection::vec((prop::sample::select(&EXTENSIONS[..]), 0u8..3, any::<u16>()), 0..20),
+            rest in prop::collection::vec(any::<u8>(), 0..40),
+            last in any::<u8>(),
+        ) {
+            let (mut next, mut payload) = (last, rest);
+            for (kind, len, bits) in headers {
+                let bytes = if kind == 44 { 8 } else { usize::from(len) * 8 + 8 };
+                let mut header = vec![0; bytes];
+                header[..4].copy_from_slice(&[next, len, (bits >> 12) as u8 & 8, bits as u8 & 9]);
+                (next, payload) = (kind, [header, payload].concat());
             }
+            crate::fuzz_headers(&v6(next, &payload));
         }
     }
 }

@@ -1,14 +1,15 @@
 //! Entry point for the fuzzer: no bytes may make a decoder panic, and all decoders agree.
 use std::hint::black_box;
 
-use crate::headers::{is_extension, read_headers, read_network, read_quoted_v6, read_transport};
+use crate::headers::{is_extension, read_headers, read_network_into, read_quoted_v6, read_transport};
 use crate::tuple::packet_tuple;
 use record::Addr;
 use record::rows::{PacketHeaders, Transport};
 
 /// Reads any bytes as a packet, in all ways.
 pub fn fuzz_headers(data: &[u8]) {
-    let (read, network, quoted) = (read_headers(data), read_network(data), read_quoted_v6(data));
+    let (read, quoted, mut network) = (read_headers(data), read_quoted_v6(data), None);
+    read_network_into(data, &mut network);
     for (proto, bytes) in data.iter().map(|proto| (*proto, data)) {
         black_box(read_transport(proto, bytes));
     }

@@ -35,14 +35,6 @@ fn read_rest<'p>(packet: &'p [u8], headers: &mut PacketHeaders<'p>, most: usize)
     }
 }
 
-/// Decodes only the IPv4 or IPv6 header: `proto` and `payload` are what follows it, in IPv6 also an extension header.
-#[inline]
-pub fn read_network(packet: &[u8]) -> Option<PacketHeaders<'_>> {
-    let mut headers = None;
-    read_network_into(packet, &mut headers);
-    headers
-}
-
 /// Decodes IPv6 and transport headers, regardless of the version and of the number of extension headers.
 pub fn read_quoted_v6(packet: &[u8]) -> Option<PacketHeaders<'_>> {
     let mut headers = None;
@@ -51,8 +43,10 @@ pub fn read_quoted_v6(packet: &[u8]) -> Option<PacketHeaders<'_>> {
     headers
 }
 
+/// Decodes only the IPv4 or IPv6 header, in place: `proto` and `payload` are what follows it, in IPv6 also an extension
+/// header.
 #[inline]
-fn read_network_into<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
+pub fn read_network_into<'p>(packet: &'p [u8], into: &mut Option<PacketHeaders<'p>>) {
     *into = None;
     match packet.first().map(|byte| byte >> 4) {
         Some(4) => v4(packet, into),

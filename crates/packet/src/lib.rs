@@ -16,7 +16,7 @@ mod mac;
 mod tuple;
 
 pub use fuzz::fuzz_headers;
-pub use headers::{read_headers, read_headers_into, read_network, read_quoted_v6, read_transport};
+pub use headers::{read_headers, read_headers_into, read_network_into, read_quoted_v6, read_transport};
 pub use info::{INFO_BYTES_MAX, put_info};
 pub use link::{fuzz_frame, is_tagged, put_untagged, read_frame};
 pub use mac::mac_text;

@@ -5,7 +5,7 @@ use super::line::Line;
 use super::network::{Network, prints_addresses};
 use super::pieces::{Flags, Hex, put, put_last, when};
 use super::{checksum, ip_proto, ipv4_options};
-use packet::read_network;
+use packet::read_network_into;
 
 const HEADER_BYTES: usize = 20;
 /// Bits for more fragments and do not fragment, and the bit without a name.
@@ -40,7 +40,9 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
 }
 
 fn body(line: &mut Line<'_>, bytes: &[u8], header: usize, total: usize) -> Printed {
-    let ip = read_network(bytes).ok_or(Cut)?;
+    let mut ip = None;
+    read_network_into(bytes, &mut ip);
+    let ip = ip.as_ref().ok_or(Cut)?;
     let fragmented = ip.fragment.is_some_and(|fragment| fragment.more);
     let packet = Network { ip, bytes, fragmented, again: print };
     if line.verbose() > 0 && !put_details(line, &packet, header)? {
@@ -67,7 +69,7 @@ fn body(line: &mut Line<'_>, bytes: &[u8], header: usize, total: usize) -> Print
 
 /// Prints the additional text of `-v`; returns false if the options are cut, and then nothing more is printed.
 fn put_details(line: &mut Line<'_>, packet: &Network<'_>, header: usize) -> Printed<bool> {
-    let (ip, bytes) = (&packet.ip, packet.bytes);
+    let (ip, bytes) = (packet.ip, packet.bytes);
     put!(line, "(tos 0x", Hex(ip.tos), ["", ",ECT(1)", ",ECT(0)", ",CE"][usize::from(ip.tos & 3)]);
     if ip.ttl > 0 {
         put!(line, ", ttl ", ip.ttl);

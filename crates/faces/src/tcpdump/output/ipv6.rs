@@ -6,7 +6,7 @@ use super::line::Line;
 use super::network::{Network, prints_addresses};
 use super::pieces::{HexWide, put, put_last, when};
 use super::{ip_proto, ipv6_extensions as extensions};
-use packet::read_network;
+use packet::read_network_into;
 use record::rows::PacketHeaders;
 
 const HEADER_BYTES: usize = 40;
@@ -33,9 +33,11 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
         payload => (payload + HEADER_BYTES, Jumbo::Needless),
     };
     put_missing(line, length, total);
-    let ip = read_network(bytes).ok_or(Cut)?;
+    let mut ip = None;
+    read_network_into(bytes, &mut ip);
+    let ip = ip.as_ref().ok_or(Cut)?;
     if line.verbose() > 0 {
-        put_details(line, bytes, &ip)?;
+        put_details(line, bytes, ip)?;
     }
     let packet = Network { ip, bytes: at_most(bytes, total), fragmented: false, again: print };
     put_chain(line, packet, total, jumbo)

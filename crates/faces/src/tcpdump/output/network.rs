@@ -19,7 +19,7 @@ pub(super) type Printer = fn(&mut Line<'_>, bytes: &[u8], length: usize) -> Prin
 #[derive(Clone, Copy)]
 pub(super) struct Network<'n> {
     /// Its header.
-    pub(super) ip: PacketHeaders<'n>,
+    pub(super) ip: &'n PacketHeaders<'n>,
     /// The bytes from the header on, as far as they were captured and are within its length.
     pub(super) bytes: &'n [u8],
     /// True if it is a fragment.

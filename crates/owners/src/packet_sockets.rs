@@ -8,13 +8,10 @@ use crate::attribution::Attribution;
 use crate::recent_connections::{RecentConnections, RecentKey, recent_key};
 use crate::secret_hash::SecretHash;
 use crate::socket_index::SocketIndex;
+use record::rows::tcp_flag::{ACK, SYN};
 use record::rows::{CapturedPacket, CtTuple, PacketHeaders, PacketSocket, PktType, Socket, Transport, ip_proto};
 use record::{Addr, Proto};
 use std::collections::HashMap;
-
-/// The SYN and ACK flags of TCP.
-const SYN: u8 = 2;
-const ACK: u8 = 16;
 
 /// The sockets of one reading.
 #[derive(Debug)]

@@ -2,13 +2,11 @@
 use std::collections::HashMap;
 use std::num::NonZeroU32;
 
-use record::rows::{Link, LinkType};
+use record::rows::{Link, LinkType, iff};
 use sys::escape_bytes;
 
 use crate::report::IfaceDrops;
 
-/// IFF_UP (include/uapi/linux/if.h).
-const IFF_UP: u32 = 1;
 /// Maximum number of known interfaces, including removed ones. Further interfaces have no name.
 ///
 /// Bound: interfaces of a namespace during a capture, including removed ones. Beyond: packets of further interfaces are
@@ -57,7 +55,7 @@ impl LinkTable {
                         (known.name, known.version) = (link.name.clone(), version);
                     }
                     known.link_type = LinkType::of_hardware(link.hardware);
-                    (known.is_up, known.is_there) = (link.flags & IFF_UP != 0, true);
+                    (known.is_up, known.is_there) = (link.flags & iff::UP != 0, true);
                     // A new interface with the same name and number counts from 0.
                     known.drops = [known.drops[0].min(drops), drops];
                 }
@@ -68,7 +66,7 @@ impl LinkTable {
                         index: link.index,
                         version,
                         name: link.name.clone(),
-                        is_up: link.flags & IFF_UP != 0,
+                        is_up: link.flags & iff::UP != 0,
                         is_there: true,
                         link_type: LinkType::of_hardware(link.hardware),
                         drops: [if is_first { drops } else { 0 }, drops],
@@ -128,7 +126,7 @@ mod tests {
 
     fn link(index: u32, name: &str, rx_dropped: u64) -> Link {
         let stats = Some(LinkStats { rx_dropped, ..LinkStats::default() });
-        Link { index, name: name.as_bytes().into(), flags: IFF_UP, hardware: 1, stats, ..Link::default() }
+        Link { index, name: name.as_bytes().into(), flags: iff::UP, hardware: 1, stats, ..Link::default() }
     }
 
     fn get(table: &mut LinkTable, index: u32) -> Option<&KnownLink> {

@@ -1,5 +1,7 @@
 //! Interfaces.
 
+use record::rows::iff;
+
 /// An interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct LinkSeen {
@@ -7,7 +9,7 @@ pub struct LinkSeen {
     pub index: u32,
     /// Its name.
     pub name: String,
-    /// `IFF_…` (include/uapi/linux/if.h).
+    /// Bits of [`iff`].
     pub flags: u32,
     /// Size of the largest packet, in bytes.
     pub mtu: u32,
@@ -34,17 +36,13 @@ pub struct ModeSeen {
     pub common_mbps: Option<u32>,
 }
 
-// include/uapi/linux/if.h
-const IFF_UP: u32 = 1;
-const IFF_LOWER_UP: u32 = 0x1_0000;
-
 /// The title about an interface that an administrator set down.
 pub(crate) const SET_DOWN: &str = "is set down";
 
 impl LinkSeen {
     /// Describes why it is down; `None` if it is up.
     pub(crate) fn down(&self) -> Option<&'static str> {
-        match (self.flags & IFF_UP, self.flags & IFF_LOWER_UP) {
+        match (self.flags & iff::UP, self.flags & iff::LOWER_UP) {
             (0, _) => Some(SET_DOWN),
             (_, 0) => Some("has no carrier"),
             _ => None,

@@ -2,15 +2,11 @@
 
 use super::filter::link_words;
 use host::Links;
-use record::rows::{Link, LinkType};
+use record::rows::{Link, LinkType, iff};
 use std::collections::HashMap;
 use sys::Host;
 use sys::packet_ring::{StampClock, stamp_clocks};
 
-/// `IFF_…` (include/uapi/linux/if.h).
-const IFF_UP: u32 = 1;
-const IFF_LOOPBACK: u32 = 8;
-const IFF_RUNNING: u32 = 0x40;
 /// The pseudo-interface for all interfaces.
 pub(super) const ANY: &str = "any";
 
@@ -24,11 +20,11 @@ pub(super) struct Device {
 
 impl Device {
     fn flags(&self) -> u32 {
-        self.link.as_ref().map_or(IFF_UP | IFF_RUNNING, |link| link.flags)
+        self.link.as_ref().map_or(iff::UP | iff::RUNNING, |link| link.flags)
     }
 
     pub(super) fn is_up(&self) -> bool {
-        self.flags() & IFF_UP != 0
+        self.flags() & iff::UP != 0
     }
 
     /// The link types available for its packets.
@@ -48,16 +44,16 @@ impl Device {
     fn rank(&self) -> u32 {
         let flags = self.flags();
         let bit = |is_so: bool, bit: u32| if is_so { bit } else { 0 };
-        bit(flags & IFF_RUNNING == 0, 0x8000_0000)
-            | bit(flags & IFF_UP == 0, 0x4000_0000)
+        bit(flags & iff::RUNNING == 0, 0x8000_0000)
+            | bit(flags & iff::UP == 0, 0x4000_0000)
             | bit(self.is_connected == Some(false), 0x2000_0000)
-            | bit(flags & IFF_LOOPBACK != 0, 0x1000_0000)
+            | bit(flags & iff::LOOPBACK != 0, 0x1000_0000)
             | bit(self.link.is_none(), 0x0800_0000)
     }
 
     fn state(&self) -> String {
         let flags = self.flags();
-        let words = [(IFF_UP, "Up"), (IFF_RUNNING, "Running"), (IFF_LOOPBACK, "Loopback")];
+        let words = [(iff::UP, "Up"), (iff::RUNNING, "Running"), (iff::LOOPBACK, "Loopback")];
         let mut words: Vec<&str> = words.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, word)| *word).collect();
         if words.is_empty() {
             words.push("none");
@@ -73,7 +69,7 @@ pub(super) fn devices() -> Result<Vec<Device>, String> {
     let netns = host::netns::current(&host).map_err(|error| error.to_string())?;
     let links = Links::read(&host, netns, None).map_err(|error| error.to_string())?.links;
     let device = |link: Link| Device {
-        is_connected: match link.flags & IFF_LOOPBACK {
+        is_connected: match link.flags & iff::LOOPBACK {
             0 => sys::has_link(&link.name).ok().flatten(),
             _ => None,
         },

@@ -61,9 +61,7 @@ fn ends(packet: &SeenPacket) -> PathTuple {
 
 /// True for a packet after which its ports may belong to a new connection: a TCP SYN.
 pub(super) fn begins_anew(packet: &PacketHeaders<'_>) -> bool {
-    const SYN: u8 = 2;
-    const ACK: u8 = 16;
-    matches!(packet.transport, Transport::Tcp(tcp) if tcp.flags & (SYN | ACK) == SYN)
+    matches!(packet.transport, Transport::Tcp(tcp) if tcp.begins_connection())
 }
 
 #[cfg(test)]

@@ -59,7 +59,7 @@ fn pids(sockets: &PacketSockets, packet: &CapturedPacket<'_>) -> [i64; 2] {
     })
 }
 
-const PSH: Option<u8> = Some(8);
+const PSH: Option<u8> = Some(record::rows::tcp_flag::PSH);
 
 #[test]
 fn a_packet_has_the_socket_of_its_connection_or_the_listener() {

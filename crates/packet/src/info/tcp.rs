@@ -2,12 +2,8 @@
 
 use super::{payload_bytes, put_number, put_word, tls};
 use crate::bytes::{array, be16};
+use record::rows::tcp_flag::{ACK, NAMES, SYN};
 use record::rows::{PacketHeaders, TcpHeader};
-
-/// Names of the flags, lowest bit first.
-const FLAGS: [&[u8]; 8] = [b"fin", b"syn", b"rst", b"psh", b"ack", b"urg", b"ece", b"cwr"];
-const SYN: u8 = 2;
-const ACK: u8 = 16;
 
 /// `syn,ack seq 1 ack 2 win 64240 len 0 mss 1460`
 pub(super) fn put(packet: &PacketHeaders<'_>, tcp: &TcpHeader, out: &mut Vec<u8>) {
@@ -15,11 +11,11 @@ pub(super) fn put(packet: &PacketHeaders<'_>, tcp: &TcpHeader, out: &mut Vec<u8>
         out.push(b' ');
     }
     let start = out.len();
-    for (_, word) in FLAGS.iter().enumerate().filter(|(bit, _)| tcp.flags >> bit & 1 != 0) {
+    for (_, word) in NAMES.iter().enumerate().filter(|(bit, _)| tcp.flags >> bit & 1 != 0) {
         if out.len() > start {
             out.push(b',');
         }
-        out.extend_from_slice(word);
+        out.extend_from_slice(word.as_bytes());
     }
     if out.len() == start {
         out.extend_from_slice(b"none");

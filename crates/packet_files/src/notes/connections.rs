@@ -15,9 +15,6 @@ use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 /// Bound: connections whose comment is remembered (`connections::what_is_remembered_is_bounded`). Beyond: all are
 /// forgotten: comments are written again. By: any sender of packets.
 const CONNECTIONS_MAX: usize = 1 << 16;
-/// SYN and ACK in the TCP flags.
-const SYN: u8 = 2;
-const ACK: u8 = 16;
 
 /// Selects the packets that get notes, and makes the notes.
 pub struct ConnectionNotes {
@@ -102,7 +99,7 @@ fn octets(addr: Addr) -> [u8; 16] {
 /// True for the first packet of a TCP connection, because an earlier connection may have used the same ports.
 fn begins(row: &CapturedPacket<'_>) -> bool {
     let transport = row.packet.as_ref().map(|packet| packet.transport);
-    matches!(transport, Some(Transport::Tcp(tcp)) if tcp.flags & (SYN | ACK) == SYN)
+    matches!(transport, Some(Transport::Tcp(tcp)) if tcp.begins_connection())
 }
 
 #[cfg(test)]
@@ -132,7 +129,7 @@ mod tests {
         let due = [(&there, &curl), (&back, &curl), (&there, &curl), (&there, &[Value::Bytes(b"wget"), Value::U64(8)])];
         assert_eq!(due.map(|(row, cells)| both.is_due(row, cells)), [true, false, false, true]);
         assert!(both.is_due(&packet((1, 4001), (2, 443), 16), &curl), "another connection");
-        let syn = packet((1, 4001), (2, 443), SYN);
+        let syn = packet((1, 4001), (2, 443), record::rows::tcp_flag::SYN);
         assert!(both.is_due(&syn, &curl), "another one with the same ports");
         assert!(!both.is_due(&packet((1, 4002), (2, 443), 16), &[Value::Null; 2]), "nothing to say");
         let mut each = notes(&["src_process"]);

@@ -1,7 +1,7 @@
 //! Captured packets (`capture`), one row per packet.
 
 use super::conntrack::{Conntrack, CtStatus, NatKind, ip_proto};
-use super::packet::{PacketHeaders, TcpHeader, Transport};
+use super::packet::{PacketHeaders, TcpHeader, Transport, tcp_flag};
 use super::packet_entry::{CtDirection, PacketEntry, PacketState, cells};
 use super::packet_socket::{HolderWords, PacketSocket};
 use crate::table::table;
@@ -331,8 +331,6 @@ pub mod capture_need {
 
 const AIMS: &[&str] = &["host", "broadcast", "multicast", "other_host", "outgoing"];
 const DIRECTIONS: &[&str] = &["in", "out"];
-/// Names of the flag bits in the TCP header.
-const TCP_FLAGS: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
 /// EtherTypes that have a word in field `proto`, and these words.
 const LINK_PROTOS: [(u16, &str); 8] = [
@@ -511,7 +509,7 @@ table! {
     /// Summary of the remaining headers.
     info: Text = own(|row| Value::nonempty(row.info)), needs capture_need::INFO, show Show::Default;
     /// Flags of the TCP header.
-    tcp_flags: Words(TCP_FLAGS) = own(|row| of_tcp(row, |tcp| Value::Bits(tcp.flags.into(), TCP_FLAGS))),
+    tcp_flags: Words(tcp_flag::NAMES) = own(|row| of_tcp(row, |tcp| Value::Bits(tcp.flags.into(), tcp_flag::NAMES))),
         show Show::Wide;
     /// Sequence number of the TCP header.
     tcp_seq: Id = own(|row| of_tcp(row, |tcp| Value::U64(tcp.seq.into())));

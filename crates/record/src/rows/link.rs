@@ -10,7 +10,7 @@ pub struct Link {
     pub index: u32,
     /// Its name, unescaped.
     pub name: Box<[u8]>,
-    /// `IFF_…` (include/uapi/linux/if.h).
+    /// Bits of [`iff`].
     pub flags: u32,
     /// `ARPHRD_…` (include/uapi/linux/if_arp.h).
     pub hardware: u16,
@@ -29,6 +29,28 @@ pub struct Link {
     pub stats: Option<LinkStats>,
     /// Hardware resources.
     pub map: LinkMap,
+}
+
+/// Flags of interfaces, `IFF_…` (include/uapi/linux/if.h).
+#[allow(missing_docs)] // The kernel's names, explained in its header.
+pub mod iff {
+    pub const UP: u32 = 1;
+    pub const BROADCAST: u32 = 1 << 1;
+    pub const DEBUG: u32 = 1 << 2;
+    pub const LOOPBACK: u32 = 1 << 3;
+    pub const POINTOPOINT: u32 = 1 << 4;
+    pub const NOTRAILERS: u32 = 1 << 5;
+    pub const RUNNING: u32 = 1 << 6;
+    pub const NOARP: u32 = 1 << 7;
+    pub const PROMISC: u32 = 1 << 8;
+    pub const ALLMULTI: u32 = 1 << 9;
+    pub const MASTER: u32 = 1 << 10;
+    pub const SLAVE: u32 = 1 << 11;
+    pub const MULTICAST: u32 = 1 << 12;
+    pub const PORTSEL: u32 = 1 << 13;
+    pub const AUTOMEDIA: u32 = 1 << 14;
+    pub const DYNAMIC: u32 = 1 << 15;
+    pub const LOWER_UP: u32 = 1 << 16;
 }
 
 /// Counters of an interface (`struct rtnl_link_stats64`, include/uapi/linux/if_link.h).

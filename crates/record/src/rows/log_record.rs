@@ -3,7 +3,7 @@
 use super::captured_packet::ArpHeader;
 use super::conntrack::{Conntrack, CtStatus, NatKind, ip_proto};
 use super::logging_rule::{LoggingRule, VERDICTS, text};
-use super::packet::{PacketHeaders, TcpHeader, Transport};
+use super::packet::{PacketHeaders, TcpHeader, Transport, tcp_flag};
 use super::packet_entry::{CtAttrs, CtDirection, EntrySource, PacketEntry, PacketState, cells};
 use crate::kernel_words::{KernelWords, kernel_words};
 use crate::table::table;
@@ -89,8 +89,6 @@ pub mod log_need {
 const HOOKS: &[&str] = &["prerouting", "input", "forward", "output", "postrouting", "ingress", "egress", "other"];
 /// `NFPROTO_…` (include/uapi/linux/netfilter.h), as nft writes them.
 const FAMILIES: KernelWords = kernel_words!(1 "inet", 2 "ip", 3 "arp", 5 "netdev", 7 "bridge", 10 "ip6");
-/// Names of the flag bits in the TCP header.
-const TCP_FLAGS: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 
 const NFPROTO_ARP: u8 = 3;
 const NFPROTO_NETDEV: u8 = 5;
@@ -193,7 +191,7 @@ fn of_tcp<'r>(row: &LogRecord<'_>, get: impl Fn(&TcpHeader) -> u32) -> Value<'r>
 
 fn tcp_flags<'r>(row: &LogRecord<'_>) -> Value<'r> {
     match row.packet.as_ref().map(|packet| &packet.transport) {
-        Some(Transport::Tcp(tcp)) => Value::Bits(tcp.flags.into(), TCP_FLAGS),
+        Some(Transport::Tcp(tcp)) => Value::Bits(tcp.flags.into(), tcp_flag::NAMES),
         _ => Value::Null,
     }
 }
@@ -293,7 +291,7 @@ table! {
     /// in its header.
     len: Bytes = own(|row| number(row, |ip| ip.known_length())), show Show::Default;
     /// Flags of the TCP header.
-    tcp_flags: Words(TCP_FLAGS) = own(tcp_flags), show Show::Default;
+    tcp_flags: Words(tcp_flag::NAMES) = own(tcp_flags), show Show::Default;
     /// Sequence number of the TCP header.
     tcp_seq: Id = own(|row| of_tcp(row, |tcp| tcp.seq));
     /// Acknowledgement number of the TCP header.
@@ -455,7 +453,7 @@ mod tests {
         let row = LogRecord { packet: Some(packet), prefix: b"in: ", ..LogRecord::default() };
         assert_eq!(cell(&row, "dport"), Value::U64(443));
         assert_eq!(cell(&row, "dst"), Value::Addr(Addr::V4([192, 0, 2, 1])));
-        assert_eq!(cell(&row, "tcp_flags"), Value::Bits(0x12, TCP_FLAGS));
+        assert_eq!(cell(&row, "tcp_flags"), Value::Bits(0x12, tcp_flag::NAMES));
         assert_eq!(cell(&row, "icmp_type"), Value::Null);
         assert_eq!(cell(&row, "prefix"), Value::text(Some(b"in: ")));
         assert_eq!(cell(&LogRecord::default(), "proto"), Value::Null, "no IP packet");

@@ -89,10 +89,40 @@ pub struct TcpHeader {
     pub seq: u32,
     /// Acknowledgement number.
     pub ack: u32,
-    /// FIN 1, SYN 2, RST 4, PSH 8, ACK 16, URG 32, ECE 64, CWR 128.
+    /// Bits of [`tcp_flag`].
     pub flags: u8,
     /// Window from the header, unscaled.
     pub window: u16,
+}
+
+impl TcpHeader {
+    /// True for the first packet of a connection: an earlier one may have had the same ports.
+    pub fn begins_connection(&self) -> bool {
+        self.flags & (tcp_flag::SYN | tcp_flag::ACK) == tcp_flag::SYN
+    }
+}
+
+/// Flags in the TCP header (RFC 9293).
+pub mod tcp_flag {
+    /// The sender has no more data.
+    pub const FIN: u8 = 1;
+    /// The sequence number is the first one.
+    pub const SYN: u8 = 1 << 1;
+    /// The connection is aborted.
+    pub const RST: u8 = 1 << 2;
+    /// The sender waits for an answer.
+    pub const PSH: u8 = 1 << 3;
+    /// The acknowledgement number is valid.
+    pub const ACK: u8 = 1 << 4;
+    /// The urgent pointer is valid.
+    pub const URG: u8 = 1 << 5;
+    /// The sender has seen congestion.
+    pub const ECE: u8 = 1 << 6;
+    /// The sender has reduced its window because of congestion.
+    pub const CWR: u8 = 1 << 7;
+
+    /// The names, lowest bit first.
+    pub const NAMES: &[&str] = &["fin", "syn", "rst", "psh", "ack", "urg", "ece", "cwr"];
 }
 
 /// An ICMP (RFC 792) or ICMPv6 (RFC 4443) header.

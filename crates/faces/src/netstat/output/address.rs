@@ -1,7 +1,7 @@
 //! The cells "Local Address" and "Foreign Address".
 
 use super::options::{Names, SocketLayout};
-use crate::pieces::{Face, Left, put, written};
+use crate::pieces::{Left, Face, put, written};
 use record::rows::Endpoint;
 use record::{Addr, Key, LookupId, Lookups, Proto, Value};
 
@@ -51,6 +51,11 @@ pub(super) fn host<'l>(addr: Addr, raw: bool, lookups: &'l Lookups<'_>) -> Resul
         Value::Bytes(name) => Ok(Face(name, raw)),
         _ => Err(addr.unmapped()),
     }
+}
+
+/// Returns the network mask of a prefix length.
+pub(super) fn mask(bits: u8) -> [u8; 4] {
+    u32::MAX.checked_shl(32u32.saturating_sub(bits.into())).unwrap_or(0).to_be_bytes()
 }
 
 fn put_port(out: &mut Vec<u8>, port: u16, proto: Proto, options: &SocketLayout, names: &Names<'_>) {

@@ -1,9 +1,10 @@
 //! `netstat -i`: one line for each interface, or with `-e` the paragraph that ifconfig prints.
 
+use super::address::mask;
 use super::hardware::{hardware, put_address};
-use crate::pieces::{Face, Hex, Left, Right, list, put, when};
+use crate::pieces::{Hex, Left, Face, Right, list, put, when};
 use record::Addr;
-use record::rows::{Link, LinkAddr, LinkAddr6, LinkStats};
+use record::rows::{Link, LinkAddr, LinkAddr6, LinkStats, iff};
 
 /// A line of `netstat -i`: an interface, or an alias from the label of an IPv4 address.
 #[derive(Clone, Copy, Debug)]
@@ -26,36 +27,26 @@ pub const INTERFACES_TITLE: &[u8] = b"Kernel Interface table\n";
 pub const INTERFACES_HEADING: &[u8] =
     b"Iface             MTU    RX-OK RX-ERR RX-DRP RX-OVR    TX-OK TX-ERR TX-DRP TX-OVR Flg\n";
 
-/// Flags in the order of the letters: include/uapi/linux/if.h. PROMISC and POINTOPOINT have the same letter: 2.10 does
-/// not distinguish them.
+/// Flags with their words in the order of the long form, and their letters with their places in the short form.
+/// PROMISC and POINTOPOINT have the same letter: 2.10 does not distinguish them.
 #[rustfmt::skip]
-const LETTERS: [(u16, u8); 14] = [
-    (0x200, b'A'), (IFF_BROADCAST, b'B'), (0x4, b'D'), (0x8, b'L'), (0x1000, b'M'), (IFF_DYNAMIC, b'd'), (0x100, b'P'),
-    (0x20, b'N'), (0x80, b'O'), (IFF_POINTOPOINT, b'P'), (0x800, b's'), (0x400, b'm'), (0x40, b'R'), (IFF_UP, b'U'),
+const FLAGS: [(u32, &str, u8, usize); 14] = [
+    (iff::UP, "UP", b'U', 13), (iff::BROADCAST, "BROADCAST", b'B', 1), (iff::DEBUG, "DEBUG", b'D', 2),
+    (iff::LOOPBACK, "LOOPBACK", b'L', 3), (iff::POINTOPOINT, "POINTOPOINT", b'P', 9),
+    (iff::NOTRAILERS, "NOTRAILERS", b'N', 7), (iff::RUNNING, "RUNNING", b'R', 12), (iff::NOARP, "NOARP", b'O', 8),
+    (iff::PROMISC, "PROMISC", b'P', 6), (iff::ALLMULTI, "ALLMULTI", b'A', 0), (iff::SLAVE, "SLAVE", b's', 10),
+    (iff::MASTER, "MASTER", b'm', 11), (iff::MULTICAST, "MULTICAST", b'M', 4), (iff::DYNAMIC, "DYNAMIC", b'd', 5),
 ];
-/// The flags of the long form in the order of their words.
-#[rustfmt::skip]
-const WORDS: [(u16, &str); 14] = [
-    (IFF_UP, "UP"), (IFF_BROADCAST, "BROADCAST"), (0x4, "DEBUG"), (0x8, "LOOPBACK"), (IFF_POINTOPOINT, "POINTOPOINT"),
-    (0x20, "NOTRAILERS"), (0x40, "RUNNING"), (0x80, "NOARP"), (0x100, "PROMISC"), (0x200, "ALLMULTI"),
-    (0x800, "SLAVE"), (0x400, "MASTER"), (0x1000, "MULTICAST"), (IFF_DYNAMIC, "DYNAMIC"),
-];
-const IFF_UP: u16 = 0x1;
-const IFF_BROADCAST: u16 = 0x2;
-const IFF_POINTOPOINT: u16 = 0x10;
-const IFF_PORTSEL: u16 = 0x2000;
-const IFF_AUTOMEDIA: u16 = 0x4000;
-const IFF_DYNAMIC: u16 = 0x8000;
 
 impl Interface<'_> {
     /// True if the interface is up: without `-a` only such interfaces are listed.
     pub fn is_up(&self) -> bool {
-        self.flags() & IFF_UP != 0
+        self.flags() & iff::UP != 0
     }
 
     // The ioctl that netstat uses returns only 16 bits.
-    fn flags(&self) -> u16 {
-        self.link.flags as u16
+    fn flags(&self) -> u32 {
+        self.link.flags & 0xffff
     }
 
     /// Appends the line of the short form.
@@ -66,7 +57,9 @@ impl Interface<'_> {
             None => put!(out, Left("     - no statistics available -", 56)),
         }
         put!(out, when(self.flags() == 0, "[NO FLAGS]"));
-        out.extend(LETTERS.iter().filter(|(flag, _)| self.flags() & flag != 0).map(|(_, letter)| letter));
+        let mut letters = FLAGS.map(|(flag, _, letter, place)| (place, letter, self.flags() & flag != 0));
+        letters.sort_unstable();
+        out.extend(letters.iter().filter(|(.., is_set)| *is_set).map(|(_, letter, _)| letter));
         put!(out, "\n");
     }
 
@@ -91,12 +84,11 @@ impl Interface<'_> {
 
     fn put_addresses(&self, out: &mut Vec<u8>) {
         if let Some(addr) = self.addr {
-            let mask = u32::MAX.checked_shl(32u32.saturating_sub(addr.prefix_len.into())).unwrap_or(0);
-            put!(out, "        inet ", Addr::V4(addr.local), "  netmask ", Addr::V4(mask.to_be_bytes()));
-            if self.flags() & IFF_BROADCAST != 0 {
+            put!(out, "        inet ", Addr::V4(addr.local), "  netmask ", Addr::V4(mask(addr.prefix_len)));
+            if self.flags() & iff::BROADCAST != 0 {
                 put!(out, "  broadcast ", Addr::V4(addr.broadcast));
             }
-            if self.flags() & IFF_POINTOPOINT != 0 {
+            if self.flags() & iff::POINTOPOINT != 0 {
                 put!(out, "  destination ", Addr::V4(addr.peer));
             }
             put!(out, "\n");
@@ -114,10 +106,10 @@ impl Interface<'_> {
         put!(out, "        ", kind.name);
         put_address(out, kind, &self.link.address);
         put!(out, "  txqueuelen ", self.link.tx_queue as i32, "  (", kind.title, ")\n");
-        if self.flags() & IFF_PORTSEL != 0 {
+        if self.flags() & iff::PORTSEL != 0 {
             const PORTS: [&str; 7] = ["unknown", "10base2", "10baseT", "AUI", "100baseT", "100baseTX", "100baseFX"];
             let port = PORTS.get(usize::from(self.link.map.port)).copied().unwrap_or("unknown");
-            put!(out, "        media ", port, when(self.flags() & IFF_AUTOMEDIA != 0, "autoselect"), "\n");
+            put!(out, "        media ", port, when(self.flags() & iff::AUTOMEDIA != 0, "autoselect"), "\n");
         }
     }
 
@@ -136,12 +128,12 @@ impl Interface<'_> {
 }
 
 /// Appends `<UP,LOOPBACK>`.
-fn put_flag_words(out: &mut Vec<u8>, flags: u16) {
+fn put_flag_words(out: &mut Vec<u8>, flags: u32) {
     if flags == 0 {
         // Instead of the last comma, netstat removes the closing bracket.
         return put!(out, "<");
     }
-    put_listed(out, WORDS.iter().filter(|(flag, _)| flags & flag != 0).map(|(_, word)| *word));
+    put_listed(out, FLAGS.iter().filter(|(flag, ..)| flags & flag != 0).map(|(_, word, ..)| *word));
 }
 
 fn put_scope_words(out: &mut Vec<u8>, scope: u8) {
@@ -183,8 +175,12 @@ impl DevCounters {
             stats,
             rx_dropped: sum(&[stats.rx_dropped, stats.rx_missed_errors]),
             frame: sum(&[stats.rx_length_errors, stats.rx_over_errors, stats.rx_crc_errors, stats.rx_frame_errors]),
-            carrier: sum(&[stats.tx_carrier_errors, stats.tx_aborted_errors])
-                .wrapping_add(sum(&[stats.tx_window_errors, stats.tx_heartbeat_errors])),
+            carrier: sum(&[
+                stats.tx_carrier_errors,
+                stats.tx_aborted_errors,
+                stats.tx_window_errors,
+                stats.tx_heartbeat_errors,
+            ]),
         }
     }
 }
@@ -321,7 +317,7 @@ eth0: flags=4163<UP,BROADCAST,RUNNING,MULTICAST>  mtu 1400
 
     #[test]
     fn odd_flags_and_places() {
-        for (flags, text) in [(0, "<"), (IFF_PORTSEL, ""), (IFF_UP | IFF_DYNAMIC, "<UP,DYNAMIC>")] {
+        for (flags, text) in [(0, "<"), (iff::PORTSEL, ""), (iff::UP | iff::DYNAMIC, "<UP,DYNAMIC>")] {
             assert_eq!(text_of(|o| put_flag_words(o, flags)), text);
         }
         for (scope, text) in [(0, "<global>"), (0x80, "<compat,global>"), (0x60, "<link,site>"), (0x0f, "")] {

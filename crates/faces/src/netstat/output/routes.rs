@@ -1,7 +1,7 @@
 //! `netstat -r` and `netstat -g`: lines of routes and of multicast memberships.
 
-use super::address::host;
-use crate::pieces::{Face, Left, Right, Written, list, put, when, written};
+use super::address::{host, mask};
+use crate::pieces::{Left, Face, Right, Written, list, put, when, written};
 use record::rows::{Membership, ProcRoute, rtf};
 use record::{Addr, Lookups};
 
@@ -96,10 +96,6 @@ pub fn put_route(
     put!(out, " ", Left(Addr::V4(mask(row.prefix_len)), 16), Left(letters(flags, LETTERS4), 5));
     put_columns(out, row, options, rejected);
     put!(out, "\n");
-}
-
-fn mask(bits: u8) -> [u8; 4] {
-    u32::MAX.checked_shl(32u32.saturating_sub(bits.into())).unwrap_or(0).to_be_bytes()
 }
 
 /// Appends a cell of `width` columns; a longer name is not cut, unless the old bytes are requested.

@@ -3,9 +3,7 @@
 use super::bytes::{Cut, Printed, array, be16, be32, be64, behind, part, u8_at};
 use super::line::{Host4, Host6, Line};
 use super::pieces::{Hex, HexBytes, put, put_last, when};
-
-const SYN: u8 = 0x02;
-const ACK: u8 = 0x10;
+use record::rows::tcp_flag::{ACK, SYN};
 
 /// Prints an option that was captured completely, beginning with its type; fails if it has the wrong length.
 pub(super) fn print(line: &mut Line<'_>, tcp_flags: u8, option: &[u8]) -> Printed {

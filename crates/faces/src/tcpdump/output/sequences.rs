@@ -2,10 +2,9 @@
 
 use record::Addr;
 use record::rows::TcpHeader;
+use record::rows::tcp_flag::SYN;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-
-const SYN: u8 = 0x02;
 
 /// Most connections whose first numbers are kept. With more, the table is emptied, and the next packet of each
 /// connection is shown with absolute numbers, like the first packet of a new connection.

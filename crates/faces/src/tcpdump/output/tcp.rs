@@ -7,16 +7,12 @@ use super::pieces::{HexWide, Shown, put, put_last, when};
 use super::sequences::{Base, Ends};
 use super::{checksum, ports, tcp_options};
 use packet::read_transport;
+use record::rows::tcp_flag::{ACK, FIN, RST, SYN, URG};
 use record::rows::{TcpHeader, Transport};
 
 const HEADER_BYTES: usize = 20;
-const FIN: u8 = 0x01;
-const SYN: u8 = 0x02;
-const RST: u8 = 0x04;
-const ACK: u8 = 0x10;
-const URG: u8 = 0x20;
-const FLAGS: [(u8, u8); 8] =
-    [(FIN, b'F'), (SYN, b'S'), (RST, b'R'), (0x08, b'P'), (ACK, b'.'), (URG, b'U'), (0x40, b'E'), (0x80, b'W')];
+/// The letters of the flags, lowest bit first.
+const FLAGS: &[u8; 8] = b"FSRP.UEW";
 
 /// Prints a segment of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], length: usize) -> Printed {
@@ -69,7 +65,7 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
 #[inline]
 fn put_flags(line: &mut Line<'_>, flags: u8) {
     put!(line, "Flags [", when(flags == 0, "none"));
-    line.out.extend(FLAGS.iter().filter(|(bit, _)| flags & bit != 0).map(|(_, letter)| letter));
+    line.out.extend(FLAGS.iter().enumerate().filter(|(bit, _)| flags >> bit & 1 != 0).map(|(_, letter)| letter));
     put!(line, "]");
 }
 

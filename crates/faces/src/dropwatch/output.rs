@@ -1,7 +1,7 @@
 //! The lines of dropwatch.
 
 use crate::conntrack::output::put_moment;
-use crate::pieces::{Face, Hex, put};
+use crate::pieces::{Hex, Face, Padded, put};
 use sinks::Civil;
 
 /// Packets dropped at one address.
@@ -84,7 +84,7 @@ pub fn put_packet(out: &mut Vec<u8>, alert: &PacketAlert<'_>) {
     put(b"input port name: ", !name.is_empty(), &|out| put!(out, Face(name, false)));
     put(b"timestamp: ", alert.time.0.is_some(), &|out| {
         alert.time.0.into_iter().for_each(|at| put_moment(out, at));
-        out.extend_from_slice(format!(" {:09} nsec", alert.time.1).as_bytes());
+        put!(out, " ", Padded(alert.time.1, 9), " nsec");
     });
     put(b"protocol: 0x", true, &|out| put!(out, Hex(alert.ethertype)));
     put(b"length: ", alert.lengths.0 > 0, &number(alert.lengths.0 as u64));

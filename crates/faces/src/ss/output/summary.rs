@@ -1,6 +1,6 @@
 //! `ss -s`: the numbers of sockets.
 
-use crate::pieces::put;
+use crate::pieces::{Left, put};
 
 /// Numbers of /proc/net/sockstat and sockstat6; like in ss, a number that the kernel does not report is 0.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
@@ -59,20 +59,9 @@ pub fn put_summary(out: &mut Vec<u8>, stat: &SockStat, own: Option<OwnTcp>) {
     for (name, (v4, v6)) in
         [("RAW", stat.raw), ("UDP", stat.udp), ("TCP", stat.tcp), ("INET", inet), ("FRAG", stat.frag)]
     {
-        put!(out, name, "\t  ");
-        put_cell(out, v4 + v6, b" ");
-        put_cell(out, v4, b" ");
-        put_cell(out, v6, b"\n");
+        put!(out, name, "\t  ", Left(v4 + v6, 9), " ", Left(v4, 9), " ", Left(v6, 9), "\n");
     }
     put!(out, "\n");
-}
-
-/// Appends `n` in at least nine columns, then `end`.
-fn put_cell(out: &mut Vec<u8>, n: i64, end: &[u8]) {
-    let start = out.len();
-    put!(out, n);
-    out.resize(out.len().max(start + 9), b' ');
-    out.extend_from_slice(end);
 }
 
 #[cfg(test)]

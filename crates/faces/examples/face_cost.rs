@@ -1,6 +1,6 @@
 //! The cost of one row of a face, from the typed row to bytes, in nanoseconds.
 //!
-//! `cargo run --profile quick -p sinks --example face_cost [ROUNDS]`; the best of several passes is shown. To get
+//! `cargo run --profile quick -p faces --example face_cost [ROUNDS]`; the best of several passes is shown. To get
 //! instructions per row, run it under a profiler with two different numbers of rounds.
 #![allow(clippy::print_stdout)]
 
@@ -73,22 +73,8 @@ fn ss(rows: &[Socket<'_>], options: ss::Options, to: Hash) -> Hash {
 }
 
 fn netstat(rows: &[Socket<'_>], to: Hash) -> Hash {
-    let options = netstat::SocketLayout {
-        internet: true,
-        unix: false,
-        groups: false,
-        show: netstat::Show::All,
-        extended: false,
-        programs: false,
-        timers: false,
-        numeric_hosts: true,
-        numeric_ports: true,
-        numeric_users: true,
-        wide: false,
-        bug_compatible: false,
-    };
     let names = netstat::Names { service: &|_, _| None, argv0: &|_, _| false };
-    let mut writer = netstat::Writer::new(Out::new(to), options, names);
+    let mut writer = netstat::Writer::new(Out::new(to), netstat::SocketLayout::PLAIN, names);
     let done = writer.begin().is_ok()
         && rows.iter().all(|row| writer.row(row, &Lookups::empty()).is_ok())
         && writer.end().is_ok();

@@ -239,32 +239,16 @@ fn numbers_below_zero_are_less_than_all() {
 
 #[test]
 fn flows_are_filtered_too() {
-    let states = [0; 14];
     let owners = [owner(1, "a")];
     let flow = Flow {
-        netns_id: 1,
-        peer_netns_id: 0,
-        proto: record::Proto::Tcp,
         direction: record::rows::Direction::In,
-        guessed: false,
         local_addr: addr("10.0.0.1"),
         local_port: Some(443),
         peer_addr: addr("8.8.8.8"),
-        peer_port: None,
-        ifindex: 0,
         connections: 12,
-        states: &states,
         owners: &owners,
-        peer_owners: &[],
-        bytes_in: None,
         bytes_out: Some(5),
-        retrans_total: None,
-        recv_q: 0,
-        send_q: 0,
-        bytes_in_per_s: None,
-        bytes_out_per_s: None,
-        rtt: None,
-        diff: None,
+        ..Flow::EMPTY
     };
     for (filter, expected) in [
         ("direction = in and connections > 10 and peer_scope = public", true),

@@ -311,10 +311,7 @@ fn put_escape(out: &mut Vec<u8>, c: char) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use record::rows::FlowStates;
-    use record::{Comm, Owner, Proto};
-
-    const STATES: FlowStates = [0; 14];
+    use record::{Comm, Owner};
 
     fn flow(direction: Direction, local: &str, peer: &str, connections: u64) -> Flow<'static> {
         let end = |text: &str| {
@@ -322,31 +319,7 @@ mod tests {
             (addr.trim_matches(['[', ']']).parse().unwrap(), port.parse().ok())
         };
         let ((local_addr, local_port), (peer_addr, peer_port)) = (end(local), end(peer));
-        Flow {
-            netns_id: 1,
-            peer_netns_id: 0,
-            proto: Proto::Tcp,
-            direction,
-            guessed: false,
-            local_addr,
-            local_port,
-            peer_addr,
-            peer_port,
-            ifindex: 0,
-            connections,
-            states: &STATES,
-            owners: &[],
-            peer_owners: &[],
-            bytes_in: None,
-            bytes_out: None,
-            retrans_total: None,
-            recv_q: 0,
-            send_q: 0,
-            bytes_in_per_s: None,
-            bytes_out_per_s: None,
-            rtt: None,
-            diff: None,
-        }
+        Flow { direction, local_addr, local_port, peer_addr, peer_port, connections, ..Flow::EMPTY }
     }
 
     fn owner(name: &[u8], pid: u32) -> Owner {

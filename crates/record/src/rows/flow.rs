@@ -94,6 +94,32 @@ pub struct FlowRtt {
 }
 
 impl Flow<'_> {
+    /// A flow without connections, with all values unset.
+    pub const EMPTY: Flow<'static> = Flow {
+        netns_id: 0,
+        peer_netns_id: 0,
+        proto: Proto::Tcp,
+        direction: Direction::Unknown,
+        guessed: false,
+        local_addr: Addr::ANY4,
+        local_port: None,
+        peer_addr: Addr::ANY4,
+        peer_port: None,
+        ifindex: 0,
+        connections: 0,
+        states: &[0; 14],
+        owners: &[],
+        peer_owners: &[],
+        bytes_in: None,
+        bytes_out: None,
+        retrans_total: None,
+        recv_q: 0,
+        send_q: 0,
+        bytes_in_per_s: None,
+        bytes_out_per_s: None,
+        rtt: None,
+        diff: None,
+    };
     /// `need` bit of the fields that require `tcp_info` of every socket.
     pub const NEED_TCP_INFO: u64 = super::need::TCP_INFO;
     /// `need` bit of the fields that require the interface of every socket.

@@ -2,7 +2,7 @@
 //! the transferred bytes fall when a connection ends.
 
 use super::diff::{Counters, DiffTable, Identity, RowDiff};
-use super::{Direction, Flow, FlowStates, Flows};
+use super::{Direction, Flow, Flows};
 use crate::hash::{mix_addr, mix_into};
 use crate::{Addr, Proto};
 
@@ -33,9 +33,6 @@ impl Key {
         Key { peer_netns_id, proto, direction, local_addr, local_port, peer_addr, peer_port, ifindex }
     }
 }
-
-/// States of a flow without open connections.
-const NO_STATES: FlowStates = [0; 14];
 
 impl DiffTable for Flows {
     type Saved = SavedFlow;
@@ -78,18 +75,8 @@ impl DiffTable for Flows {
             peer_port,
             ifindex,
             connections: kept.connections,
-            states: &NO_STATES,
-            owners: &[],
-            peer_owners: &[],
-            bytes_in: None,
-            bytes_out: None,
-            retrans_total: None,
-            recv_q: 0,
-            send_q: 0,
-            bytes_in_per_s: None,
-            bytes_out_per_s: None,
-            rtt: None,
             diff: Some(diff),
+            ..Flow::EMPTY
         }
     }
 }

@@ -74,6 +74,24 @@ pub struct SocketLayout {
     pub bug_compatible: bool,
 }
 
+impl SocketLayout {
+    /// `netstat -tan`, without its restriction to TCP.
+    pub const PLAIN: SocketLayout = SocketLayout {
+        internet: true,
+        unix: false,
+        groups: false,
+        show: Show::All,
+        extended: false,
+        programs: false,
+        timers: false,
+        numeric_hosts: true,
+        numeric_ports: true,
+        numeric_users: true,
+        wide: false,
+        bug_compatible: false,
+    };
+}
+
 /// Names that are not in a lookup.
 #[derive(Clone, Copy)]
 pub struct Names<'n> {

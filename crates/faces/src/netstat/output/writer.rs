@@ -5,7 +5,7 @@ use super::options::{Names, SocketLayout};
 use super::routes::{GROUPS_HEADING, put_membership};
 use super::timer::put_timer;
 use super::unix;
-use crate::pieces::{Face, Left, Right, put, when, written};
+use crate::pieces::{Left, Face, Right, put, when, written};
 use record::rows::{Membership, Socket};
 use record::{Key, LookupId, Lookups, Owner, Proto, SinkError, Value};
 use sinks::Out;
@@ -224,20 +224,7 @@ mod tests {
     use record::rows::{Endpoint, TcpInfo, UnixPart, UnixType};
     use record::{Addr, Comm, Lookup, State, Timer};
 
-    const PLAIN: SocketLayout = SocketLayout {
-        internet: true,
-        unix: false,
-        groups: false,
-        show: Show::All,
-        extended: false,
-        programs: false,
-        timers: false,
-        numeric_hosts: true,
-        numeric_ports: true,
-        numeric_users: true,
-        wide: false,
-        bug_compatible: false,
-    };
+    const PLAIN: SocketLayout = SocketLayout::PLAIN;
 
     /// Two processes own inode 1153222, one owns inode 77; uid 1000 is `daemon`; 192.0.2.1 has a long name.
     struct Known([Owner; 3]);

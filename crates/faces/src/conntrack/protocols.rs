@@ -225,83 +225,43 @@ fn icmp_rules(command: Command) -> &'static str {
     }
 }
 
-const UDP_ITEMS: &[(Item, &str)] =
-    &[PORTS[0], PORTS[1], PORTS[2], PORTS[3], PORTS[4], PORTS[5], TUPLE_PORTS[0], TUPLE_PORTS[1]];
-const TCP_ITEMS: &[(Item, &str)] =
-    &[PORTS[0], PORTS[1], PORTS[2], PORTS[3], PORTS[4], PORTS[5], STATE, TUPLE_PORTS[0], TUPLE_PORTS[1]];
+/// A protocol with ports.
+const fn with_ports(
+    name: &'static str,
+    number: u8,
+    items: &'static [(Item, &'static str)],
+    rules: fn(Command) -> &'static str,
+    help: &'static str,
+) -> Protocol {
+    Protocol { name, number, items, aliases: PORT_ALIASES, rules, pairs: Some(PORT_PAIRS), help }
+}
+
+macro_rules! port_items {
+    ($($more:expr),*) => {
+        &[PORTS[0], PORTS[1], PORTS[2], PORTS[3], PORTS[4], PORTS[5], $($more),*]
+    };
+}
+const UDP_ITEMS: &[(Item, &str)] = port_items![TUPLE_PORTS[0], TUPLE_PORTS[1]];
+const TCP_ITEMS: &[(Item, &str)] = port_items![STATE, TUPLE_PORTS[0], TUPLE_PORTS[1]];
+const SCTP_ITEMS: &[(Item, &str)] =
+    port_items![STATE, TUPLE_PORTS[0], TUPLE_PORTS[1], (Item::OrigVtag, "orig-vtag"), (Item::ReplyVtag, "reply-vtag")];
+const DCCP_ITEMS: &[(Item, &str)] = port_items![STATE, TUPLE_PORTS[0], TUPLE_PORTS[1], (Item::Role, "role")];
+const TCP_HELP: &str = port_help!("  --state\t\t\tTCP state, fe. ESTABLISHED\n");
+const SCTP_HELP: &str = port_help!(
+    "  --state\t\t\tSCTP state, fe. ESTABLISHED\n  --orig-vtag\t\toriginal verification tag\n  \
+        --reply-vtag\t\treply verification tag\n"
+);
+const DCCP_HELP: &str = port_help!("  --state\t\t\tDCCP state, fe. RESPOND\n");
 
 /// The protocols that have switches.
 pub(super) static PROTOCOLS: [Protocol; 8] = [
+    with_ports("tcp", ip_proto::TCP, TCP_ITEMS, tcp_rules, TCP_HELP),
+    with_ports("udp", ip_proto::UDP, UDP_ITEMS, ports_rules, PORT_HELP),
+    with_ports("udplite", ip_proto::UDPLITE, UDP_ITEMS, ports_rules, PORT_HELP),
+    with_ports("sctp", ip_proto::SCTP, SCTP_ITEMS, sctp_rules, SCTP_HELP),
     Protocol {
-        name: "tcp",
-        number: ip_proto::TCP,
-        items: TCP_ITEMS,
-        aliases: PORT_ALIASES,
-        rules: tcp_rules,
-        pairs: Some(PORT_PAIRS),
-        help: port_help!("  --state\t\t\tTCP state, fe. ESTABLISHED\n"),
-    },
-    Protocol {
-        name: "udp",
-        number: ip_proto::UDP,
-        items: UDP_ITEMS,
-        aliases: PORT_ALIASES,
-        rules: ports_rules,
-        pairs: Some(PORT_PAIRS),
-        help: PORT_HELP,
-    },
-    Protocol {
-        name: "udplite",
-        number: ip_proto::UDPLITE,
-        items: UDP_ITEMS,
-        aliases: PORT_ALIASES,
-        rules: ports_rules,
-        pairs: Some(PORT_PAIRS),
-        help: PORT_HELP,
-    },
-    Protocol {
-        name: "sctp",
-        number: ip_proto::SCTP,
-        items: &[
-            PORTS[0],
-            PORTS[1],
-            PORTS[2],
-            PORTS[3],
-            PORTS[4],
-            PORTS[5],
-            STATE,
-            TUPLE_PORTS[0],
-            TUPLE_PORTS[1],
-            (Item::OrigVtag, "orig-vtag"),
-            (Item::ReplyVtag, "reply-vtag"),
-        ],
-        aliases: PORT_ALIASES,
-        rules: sctp_rules,
-        pairs: Some(PORT_PAIRS),
-        help: port_help!(
-            "  --state\t\t\tSCTP state, fe. ESTABLISHED\n  --orig-vtag\t\toriginal verification tag\n  \
-                --reply-vtag\t\treply verification tag\n"
-        ),
-    },
-    Protocol {
-        name: "dccp",
-        number: ip_proto::DCCP,
-        items: &[
-            PORTS[0],
-            PORTS[1],
-            PORTS[2],
-            PORTS[3],
-            PORTS[4],
-            PORTS[5],
-            STATE,
-            TUPLE_PORTS[0],
-            TUPLE_PORTS[1],
-            (Item::Role, "role"),
-        ],
-        aliases: PORT_ALIASES,
-        rules: dccp_rules,
         pairs: Some([PORT_PAIRS[0], "you have to specify `--reply-port-src' and `--report-port-dst'"]),
-        help: port_help!("  --state\t\t\tDCCP state, fe. RESPOND\n"),
+        ..with_ports("dccp", ip_proto::DCCP, DCCP_ITEMS, dccp_rules, DCCP_HELP)
     },
     Protocol {
         name: "icmp",

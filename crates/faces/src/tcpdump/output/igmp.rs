@@ -2,8 +2,9 @@
 
 use super::bytes::{Printed, array, be16, behind, part, u8_at};
 use super::checksum;
-use super::line::{Host4, Line};
-use super::pieces::{Hex, put, put_last};
+use super::line::{Host, Host4, Line};
+use super::pieces::{Hex, list, put, put_last};
+use record::Addr;
 
 /// Prints a message of `length` bytes.
 pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
@@ -25,7 +26,7 @@ pub(super) fn print(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed
         0x16 => put!(line, "igmp v2 report ", Host4(array(bytes, 4)?)),
         0x22 => {
             put!(line, "igmp v3 report");
-            put_report3(line, bytes, length)?;
+            IGMP.put_report(line, bytes, length)?;
         }
         0x17 => put!(line, "igmp leave ", Host4(array(bytes, 4)?)),
         kind => put!(line, "igmp-", kind),
@@ -77,60 +78,86 @@ fn put_query3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
         return Ok(());
     }
     put!(line, " [gaddr ", Host4(group));
-    let sources = usize::from(be16(bytes, 10)?);
-    if sources > 0 && 12 + sources * 4 > length {
-        put!(line, " [invalid number of sources]");
-    } else if sources > 0 {
-        put_sources(line, behind(bytes, 12), sources)?;
-    }
-    put_last!(line, "]")
+    IGMP.put_query_end(line, bytes, 12, length)
 }
 
-/// The types of records from 1 on, also of MLD.
-pub(super) const RECORDS: [&str; 6] = ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"];
+/// The types of records from 1 on.
+const RECORDS: [&str; 6] = ["is_in", "is_ex", "to_in", "to_ex", "allow", "block"];
 
-fn put_report3(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
-    if length < 16 {
-        return put_last!(line, " [invalid len ", length, "]");
-    }
-    let records = be16(bytes, 6)?;
-    put!(line, ", ", records, " group record(s)");
-    if line.verbose() == 0 {
-        return Ok(());
-    }
-    let mut at = 8;
-    for _ in 0..records {
-        if at + 8 > length {
-            return put_last!(line, " [invalid number of groups]");
-        }
-        part(bytes, at, 8)?;
-        put!(line, " [gaddr ", Host4(array(bytes, at + 4)?));
-        match u8_at(bytes, at)? {
-            kind @ 1..=6 => put!(line, " ", RECORDS[usize::from(kind) - 1]),
-            kind => put!(line, "  [v3-report-#", kind, "]"),
-        }
-        let sources = usize::from(be16(bytes, at + 2)?);
-        if at + 8 + sources * 4 > length {
-            return put_last!(line, " [invalid number of sources ", sources, "]");
-        }
-        put_sources(line, behind(bytes, at + 8), sources)?;
-        put!(line, "]");
-        at += 8 + sources * 4;
-    }
-    Ok(())
+/// IGMP or MLD, which have the same records with addresses of other lengths.
+pub(super) struct Membership {
+    /// Length of an address.
+    pub(super) address_bytes: usize,
+    /// Reads the address at an offset.
+    pub(super) address: fn(&[u8], usize) -> Printed<Host>,
+    /// The version of a report, for records of unknown types.
+    pub(super) report: &'static str,
+    /// Length of the shortest report.
+    pub(super) report_bytes: usize,
 }
 
-fn put_sources(line: &mut Line<'_>, bytes: &[u8], sources: usize) -> Printed {
-    if line.verbose() > 1 {
+const IGMP: Membership = Membership {
+    address_bytes: 4,
+    address: |bytes, at| array(bytes, at).map(|address| Host(Addr::V4(address))),
+    report: "v3",
+    report_bytes: 16,
+};
+
+impl Membership {
+    /// Prints the records of a report.
+    pub(super) fn put_report(&self, line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
+        if length < self.report_bytes {
+            return put_last!(line, " [invalid len ", length, "]");
+        }
+        let records = be16(bytes, 6)?;
+        put!(line, ", ", records, " group record(s)");
+        if line.verbose() == 0 {
+            return Ok(());
+        }
+        let mut at = 8;
+        for _ in 0..records {
+            let start = at + 4 + self.address_bytes;
+            if length < start {
+                return put_last!(line, " [invalid number of groups]");
+            }
+            put!(line, " [gaddr ", (self.address)(bytes, at + 4)?);
+            let kind = u8_at(bytes, at)?;
+            let name = usize::from(kind).checked_sub(1).and_then(|nth| RECORDS.get(nth));
+            let unknown = list!("  [", self.report, "-report-#", kind, "]");
+            put!(line, name.map(|name| (" ", *name)).ok_or(unknown));
+            let sources = usize::from(be16(bytes, at + 2)?);
+            let end = start + sources * self.address_bytes;
+            if length < end {
+                return put_last!(line, " [invalid number of sources ", sources, "]");
+            }
+            self.put_sources(line, behind(bytes, start), sources)?;
+            put!(line, "]");
+            at = end;
+        }
+        Ok(())
+    }
+
+    /// Prints the sources of a query, which begin at `start`, and the end of its group.
+    pub(super) fn put_query_end(&self, line: &mut Line<'_>, bytes: &[u8], start: usize, length: usize) -> Printed {
+        let sources = usize::from(be16(bytes, start - 2)?);
+        if sources > 0 && start + sources * self.address_bytes > length {
+            put!(line, " [invalid number of sources]");
+        } else if sources > 0 {
+            self.put_sources(line, behind(bytes, start), sources)?;
+        }
+        put_last!(line, "]")
+    }
+
+    fn put_sources(&self, line: &mut Line<'_>, bytes: &[u8], sources: usize) -> Printed {
+        if line.verbose() <= 1 {
+            return put_last!(line, ", ", sources, " source(s)");
+        }
         put!(line, " {");
         for nth in 0..sources {
-            put!(line, " ", Host4(array(bytes, nth * 4)?));
+            put!(line, " ", (self.address)(bytes, nth * self.address_bytes)?);
         }
-        put!(line, " }");
-    } else {
-        put!(line, ", ", sources, " source(s)");
+        put_last!(line, " }")
     }
-    Ok(())
 }
 
 fn put_checksum(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {

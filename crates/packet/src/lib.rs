@@ -6,7 +6,7 @@
 //! pointers are bounded, nothing panics.
 #![forbid(unsafe_code)]
 
-pub mod bytes;
+mod bytes;
 pub mod dns;
 mod fuzz;
 mod headers;

@@ -158,7 +158,7 @@ impl CopyWriter {
     /// Appends the packet's block. A packet without a time stays without one if a block of that kind can hold it.
     fn put_into_section(&mut self, packet: &PacketCopy<'_>) {
         let (copied, out) = (&packet.copied, &mut self.file.buffer);
-        if packet.row.odd_time != Some(UnusualTime::Missing) {
+        if packet.row.unusual_time != Some(UnusualTime::Missing) {
             return put_copied_packet(copied, out);
         }
         let snaplen = self.first_snaplen.filter(|snaplen| *snaplen != 0).unwrap_or(u32::MAX);

@@ -57,7 +57,7 @@ impl PacketFormat {
     pub(super) fn holds_time_of(&self, packet: &CapturedFrame<'_>) -> bool {
         match self {
             PacketFormat::Pcap(_) => CapturedPcap::holds_time_of(packet),
-            PacketFormat::Pcapng(_) => packet.odd_time != Some(UnusualTime::Missing),
+            PacketFormat::Pcapng(_) => packet.unusual_time != Some(UnusualTime::Missing),
         }
     }
 

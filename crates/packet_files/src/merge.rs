@@ -67,7 +67,7 @@ struct Descriptions {
 struct NextPacket {
     /// Time in ns since 1970; packets without one come first.
     time_ns: i128,
-    odd_time: Option<UnusualTime>,
+    unusual_time: Option<UnusualTime>,
     stamp: u64,
     iface: u32,
     link_type: u32,
@@ -247,7 +247,7 @@ impl Input {
 
 impl NextPacket {
     fn take(&mut self, packet: &capture::FilePacket<'_>, iface: u32) {
-        (self.time_ns, self.odd_time) = (packet.time().unwrap_or(i128::MIN), packet.odd_time);
+        (self.time_ns, self.unusual_time) = (packet.time().unwrap_or(i128::MIN), packet.unusual_time);
         (self.stamp, self.iface) = (packet.stamp, iface);
         (self.link_type, self.len) = (packet.link_type, packet.len);
         self.bytes.clear();
@@ -257,10 +257,10 @@ impl NextPacket {
     }
 
     fn copy(&self) -> PacketCopy<'_> {
-        let NextPacket { time_ns, odd_time, stamp, iface, link_type, len, bytes, options } = self;
+        let NextPacket { time_ns, unusual_time, stamp, iface, link_type, len, bytes, options } = self;
         let row = CapturedPacket {
             time_ns: u64::try_from(*time_ns).unwrap_or(0),
-            odd_time: *odd_time,
+            unusual_time: *unusual_time,
             link_type: u16::try_from(*link_type).map_or(LinkType::UNKNOWN, LinkType),
             len: *len,
             frame: bytes,

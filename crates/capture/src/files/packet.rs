@@ -7,10 +7,10 @@ use record::rows::{PktType, UnusualTime};
 /// A packet of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FilePacket<'f> {
-    /// Its stamp, in ns since 1970; see `odd_time`.
+    /// Its stamp, in ns since 1970; see `unusual_time`.
     pub time_ns: u64,
     /// Set if `time_ns` is only the nearest to its time, or if it has no time.
-    pub odd_time: Option<UnusualTime>,
+    pub unusual_time: Option<UnusualTime>,
     /// The same time stamp as in the file, in units of the interface; in ns for pcap.
     pub stamp: u64,
     /// Index of its interface in [`crate::PacketFile::ifaces`].
@@ -34,7 +34,7 @@ pub struct FilePacket<'f> {
 impl FilePacket<'_> {
     /// The packet's time, in ns since 1970; `None` if the file does not contain it.
     pub fn time(&self) -> Option<i128> {
-        match self.odd_time {
+        match self.unusual_time {
             None => Some(self.time_ns.into()),
             Some(odd) => odd.to_far_time().map(FarTime::nanoseconds),
         }

@@ -92,7 +92,7 @@ impl PcapHeader {
         let link_type = self.iface.link_type;
         let packet = FilePacket {
             time_ns,
-            odd_time: None,
+            unusual_time: None,
             stamp: time_ns,
             iface: 0,
             iface_name: b"",

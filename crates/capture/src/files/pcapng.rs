@@ -182,14 +182,14 @@ impl PcapngSection {
         let behind = body.len().checked_sub(at)?.checked_sub(bytes)?;
         let options_at = at + bytes + behind.min(bytes.wrapping_neg() % 4);
         let options = body.get(options_at..).unwrap_or_default();
-        let (time_ns, odd_time) = match stamp.map(|stamp| iface.resolution.ns(stamp)) {
+        let (time_ns, unusual_time) = match stamp.map(|stamp| iface.resolution.ns(stamp)) {
             Some(Ok(ns)) => (ns, None),
             Some(Err(far)) => (far.nearest_ns(), Some(UnusualTime::Far(far))),
             None => (0, Some(UnusualTime::Missing)),
         };
         let packet = FilePacket {
             time_ns,
-            odd_time,
+            unusual_time,
             stamp: stamp.unwrap_or(0),
             iface: number,
             iface_name: b"",

@@ -132,7 +132,7 @@ impl<'f> FilePacket<'f> {
     pub fn row(&self, snaplen: usize) -> CapturedPacket<'f> {
         let row = CapturedPacket {
             time_ns: self.time_ns,
-            odd_time: self.odd_time,
+            unusual_time: self.unusual_time,
             ifindex: self.number,
             iface: self.iface_name,
             link_type: u16::try_from(self.link_type).map_or(LinkType::UNKNOWN, LinkType),

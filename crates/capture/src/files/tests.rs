@@ -169,7 +169,7 @@ fn every_stamp_is_a_time() {
     let mut file = open(&made.0).unwrap();
     for time in times {
         let packet = file.next_packet().unwrap().unwrap();
-        assert_eq!((packet.time(), packet.odd_time.is_some()), (time, !matches!(time, Some(0))));
+        assert_eq!((packet.time(), packet.unusual_time.is_some()), (time, !matches!(time, Some(0))));
     }
     let summary = FileSummary::read(&mut open(&made.0).unwrap(), &|| false);
     assert_eq!((summary.untimed, summary.times_ns), (1, Some((-9_999_999_000, (1 << 40) * 1_000_000_000))));

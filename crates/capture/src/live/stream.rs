@@ -429,7 +429,7 @@ impl<'h> PacketStream<'h> {
             let Taken { first: frame, memory, places, netns_id, link } = *taken;
             let first = CapturedFrame {
                 time_ns: frame.time_ns,
-                odd_time: None,
+                unusual_time: None,
                 netns_id,
                 ifindex: frame.ifindex,
                 iface_version: link.map(|link| link.version),

@@ -11,7 +11,7 @@ use capture::{CapturePlace, CaptureReport, Delivery, FollowPackets, Pacing, Pack
 use host::LinksReader;
 use host::users::Account;
 use packet::put_untagged;
-use packet_files::formats::{LOOPBACK, cook_first, write_cooked};
+use packet_files::formats::{LOOPBACK, write_sll, write_sll2};
 use packet_files::is_ours;
 use pcapfilter::{Metadata, Packet, PacketOrigin};
 use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType};
@@ -416,8 +416,8 @@ impl LiveFace<'_> {
 /// Writes the packet with a "cooked" header for this link type and returns its length.
 fn cook_as(link: LinkType, row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     match link {
-        LinkType::SLL => cook_first(row, hardware, out),
-        _ => write_cooked(row, hardware, out),
+        LinkType::SLL => write_sll(row, hardware, out),
+        _ => write_sll2(row, hardware, out),
     }
 }
 

@@ -323,7 +323,7 @@ fn put_count(packets: u64, out: &mut Vec<u8>) {
 fn saved_row<'p>(packet: &FilePacket<'p>) -> CapturedPacket<'p> {
     CapturedPacket {
         time_ns: packet.time_ns,
-        odd_time: packet.odd_time,
+        unusual_time: packet.unusual_time,
         ifindex: packet.number,
         iface: packet.iface_name,
         link_type: saved_link_type(link_type(packet.link_type)),
@@ -345,7 +345,7 @@ fn put(
         bytes: packet.bytes,
         len: packet.len,
         time_ns: packet.time_ns,
-        far: packet.odd_time.and_then(UnusualTime::to_far_time),
+        far: packet.unusual_time.and_then(UnusualTime::to_far_time),
     };
     printer.print(&bytes, &|number| ifaces.get(&number).map(String::as_str), out.buf());
     out.line_done()

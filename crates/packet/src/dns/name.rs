@@ -29,7 +29,7 @@ impl<'m> Name<'m> {
         let mut part = at;
         let mut length = 1;
         loop {
-            match read_piece(message, place).ok_or(DnsError { what: "a label", at: place })? {
+            match read_element(message, place).ok_or(DnsError { what: "a label", at: place })? {
                 NameElement::Root => return Ok((Name { message, at }, after.unwrap_or(place + 1))),
                 NameElement::Label(label) => {
                     length += 1 + label.len();
@@ -94,7 +94,7 @@ fn put_byte(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-fn read_piece(message: &[u8], at: usize) -> Option<NameElement<'_>> {
+fn read_element(message: &[u8], at: usize) -> Option<NameElement<'_>> {
     match *message.get(at)? {
         0 => Some(NameElement::Root),
         length @ 1..=63 => Some(NameElement::Label(message.get(at + 1..at + 1 + usize::from(length))?)),
@@ -119,7 +119,7 @@ impl<'m> Iterator for Labels<'m> {
 
     fn next(&mut self) -> Option<&'m [u8]> {
         loop {
-            match read_piece(self.message, self.at)? {
+            match read_element(self.message, self.at)? {
                 NameElement::Root => return None,
                 NameElement::Label(label) => {
                     self.at += 1 + label.len();

@@ -5,7 +5,7 @@ use crate::dns::{Message, NAME_BYTES_MAX, Record, Section};
 use record::text::{put_u64, put_v4, put_v6};
 
 /// Maximum number of questions, and of answers, that are written out; the others are counted.
-const NAMES_MAX: usize = 4;
+const ENTRIES_MAX: usize = 4;
 /// Names of record types (RFC 1035, 3596, 2782, 9460).
 const TYPES: [(u16, &[u8]); 11] = [
     (1, b"A"),
@@ -31,7 +31,7 @@ pub(super) fn put(data: &[u8], out: &mut Vec<u8>) -> bool {
     }
     out.extend_from_slice(if message.is_response() { b"dns answer " } else { b"dns query " });
     put_u64(out, message.id().into());
-    for question in message.questions().take(NAMES_MAX).flatten() {
+    for question in message.questions().take(ENTRIES_MAX).flatten() {
         put_type(question.rtype, out);
         out.push(b' ');
         question.name.put_text(out);
@@ -55,13 +55,13 @@ fn put_answers(message: &Message<'_>, out: &mut Vec<u8>) {
     let mut answers = 0u64;
     for record in message.records().flatten().take_while(|record| record.section == Section::Answer) {
         answers += 1;
-        if answers <= NAMES_MAX as u64 {
+        if answers <= ENTRIES_MAX as u64 {
             put_record(&record, out);
         }
     }
-    if answers > NAMES_MAX as u64 {
+    if answers > ENTRIES_MAX as u64 {
         out.extend_from_slice(b" and ");
-        put_u64(out, answers - NAMES_MAX as u64);
+        put_u64(out, answers - ENTRIES_MAX as u64);
         out.extend_from_slice(b" more");
     }
     if message.is_truncated() {
@@ -101,4 +101,4 @@ fn put_type(number: u16, out: &mut Vec<u8>) {
 }
 
 // Each of four questions and four answers has a name.
-const _: () = assert!(2 * NAMES_MAX * (4 * NAME_BYTES_MAX + 16) < super::INFO_BYTES_MAX * 5 / 4);
+const _: () = assert!(2 * ENTRIES_MAX * (4 * NAME_BYTES_MAX + 16) < super::INFO_BYTES_MAX * 5 / 4);

@@ -144,7 +144,7 @@ impl CapturedPcapNg {
     #[inline]
     pub fn write(&mut self, packet: &CapturedFrame<'_>, out: &mut Vec<u8>) {
         let number = self.begin_packets(packet, 1, None, out);
-        let place = match packet.odd_time {
+        let place = match packet.unusual_time {
             None => packet.frame_place(),
             Some(_) => FramePlace { time_ns: stamp(packet).1, ..packet.frame_place() },
         };
@@ -362,7 +362,7 @@ impl CapturedPcapNg {
 /// The seconds from 1970 to the time from which the packet's stamp counts, and its stamp in ns.
 #[inline]
 fn stamp(packet: &CapturedFrame<'_>) -> (i64, u64) {
-    match packet.odd_time.and_then(UnusualTime::to_far_time) {
+    match packet.unusual_time.and_then(UnusualTime::to_far_time) {
         None => (0, packet.time_ns),
         Some(time) => {
             let within_s = time.second().rem_euclid(SPAN_S);
@@ -430,7 +430,7 @@ mod tests {
     fn far_times_have_interfaces_with_offsets() {
         let (mut writer, mut out) = (CapturedPcapNg::new(), Vec::new());
         let far = |ns: i128| CapturedFrame {
-            odd_time: FarTime::split(ns).err().map(UnusualTime::Far),
+            unusual_time: FarTime::split(ns).err().map(UnusualTime::Far),
             time_ns: FarTime::split(ns).unwrap_or_else(FarTime::nearest_ns),
             ..CapturedFrame::default()
         };

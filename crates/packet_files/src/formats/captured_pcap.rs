@@ -72,7 +72,7 @@ impl CapturedPcap {
     /// packet has the lower 32 bits, as libpcap writes it.
     #[inline]
     pub fn holds_time_of(row: &CapturedFrame<'_>) -> bool {
-        row.odd_time.is_none() && row.time_ns < SECOND_NS << 32
+        row.unusual_time.is_none() && row.time_ns < SECOND_NS << 32
     }
 
     /// Appends a record; false for a packet of another link type, for which the file has no place. See
@@ -84,7 +84,7 @@ impl CapturedPcap {
             return false;
         }
         let place = row.frame_place();
-        match row.odd_time.and_then(UnusualTime::to_far_time) {
+        match row.unusual_time.and_then(UnusualTime::to_far_time) {
             None => self.put_record(&place, row.frame, out),
             Some(time) => {
                 let second = time.second().rem_euclid(1 << 32) as u64;
@@ -150,8 +150,10 @@ mod tests {
 
     #[test]
     fn times_beyond_32_bits_of_seconds_have_the_lower_ones() {
-        let far =
-            |ns| CapturedFrame { odd_time: FarTime::split(ns).err().map(UnusualTime::Far), ..CapturedFrame::default() };
+        let far = |ns| CapturedFrame {
+            unusual_time: FarTime::split(ns).err().map(UnusualTime::Far),
+            ..CapturedFrame::default()
+        };
         let late = CapturedFrame { time_ns: SECOND_NS << 32, ..CapturedFrame::default() };
         for (row, is_held, time) in [
             (CapturedFrame::default(), true, [0, 0]),

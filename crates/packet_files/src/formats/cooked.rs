@@ -31,7 +31,7 @@ struct Sender<'p> {
 
 /// Writes the packet to `out` with a header of version 2; returns its length with this header. A packet of unknown
 /// hardware keeps its whole frame after the header.
-pub fn write_cooked(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
+pub fn write_sll2(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     let Sender { protocol, skipped, address } = sender(row);
     out.clear();
     out.extend_from_slice(&protocol.to_be_bytes());
@@ -47,7 +47,7 @@ pub fn write_cooked(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) 
 }
 
 /// Writes a header of version 1, which does not name the interface.
-pub fn cook_first(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
+pub fn write_sll(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     let Sender { protocol, skipped, address } = sender(row);
     out.clear();
     out.extend_from_slice(&row.packet_type.map_or(0, |aim| aim as u16).to_be_bytes());
@@ -108,7 +108,7 @@ impl CookedPcap {
     /// Appends a record.
     pub fn write(&mut self, row: &CapturedPacket<'_>, out: &mut Vec<u8>) {
         let hardware = if row.link_type == LinkType::ETHERNET { ARPHRD_ETHER } else { ARPHRD_NONE };
-        let len = write_cooked(row, hardware, &mut self.packet);
+        let len = write_sll2(row, hardware, &mut self.packet);
         // The file already has this header.
         self.pcap.skip_header(LinkType::SLL2);
         self.pcap.write(&CapturedFrame { link_type: LinkType::SLL2, frame: &self.packet, len, ..row.to_frame() }, out);
@@ -132,18 +132,18 @@ mod tests {
             ..CapturedPacket::default()
         };
         let mut out = vec![7; 100];
-        assert_eq!(write_cooked(&row, 1, &mut out), 1006);
+        assert_eq!(write_sll2(&row, 1, &mut out), 1006);
         let header = [8, 0, 0, 0, 0, 0, 0, 3, 0, 1, 4, 6, 2, 2, 2, 2, 2, 2, 0, 0];
         assert_eq!(out, [&header[..], &[9; 14]].concat());
-        assert_eq!(cook_first(&row, 1, &mut out), 1002);
+        assert_eq!(write_sll(&row, 1, &mut out), 1002);
         let header = [0, 4, 0, 1, 0, 6, 2, 2, 2, 2, 2, 2, 0, 0, 8, 0];
         assert_eq!(out, [&header[..], &[9; 14]].concat());
         let raw = CapturedPacket { link_type: LinkType::RAW, frame: &[0x60, 1], len: 2, ..row };
         assert_eq!(
-            (write_cooked(&raw, 0xfffe, &mut out), &out[..2], &out[20..]),
+            (write_sll2(&raw, 0xfffe, &mut out), &out[..2], &out[20..]),
             (22, &[0x86, 0xdd][..], &[0x60, 1][..])
         );
-        assert_eq!(write_cooked(&CapturedPacket { frame: &[1], len: 1, ..row }, 1, &mut out), 21);
+        assert_eq!(write_sll2(&CapturedPacket { frame: &[1], len: 1, ..row }, 1, &mut out), 21);
         let (mut writer, mut records) = (CookedPcap::new(), Vec::new());
         [row, raw].iter().for_each(|row| writer.write(row, &mut records));
         assert_eq!(records.len(), 16 + 20 + 14 + 16 + 20 + 2);

@@ -13,7 +13,7 @@ mod pcapng;
 
 pub use captured::{CapturedPcapNg, IfaceStatistics, PacketNotes, SectionIface};
 pub use captured_pcap::CapturedPcap;
-pub use cooked::{CookedPcap, LOOPBACK, cook_first, write_cooked};
+pub use cooked::{CookedPcap, LOOPBACK, write_sll, write_sll2};
 pub use copied::{
     CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section, put_copied_simple_packet,
     put_copied_statistics, put_counts,

@@ -11,10 +11,10 @@ use std::num::NonZeroU32;
 /// A packet from an interface or from a capture file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CapturedPacket<'b> {
-    /// When it was received or sent, in ns since 1970; see `odd_time`.
+    /// When it was received or sent, in ns since 1970; see `unusual_time`.
     pub time_ns: u64,
     /// Set if `time_ns` is only the nearest to its time, or if it has no time. Packets of files only.
-    pub odd_time: Option<UnusualTime>,
+    pub unusual_time: Option<UnusualTime>,
     /// Inode of the network namespace; 0 for a packet from a file.
     pub netns_id: u64,
     /// Index of the interface in its namespace or in its file.
@@ -57,10 +57,10 @@ pub struct CapturedPacket<'b> {
 /// A captured packet with undecoded headers, as needed to write it to a file.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
 pub struct CapturedFrame<'b> {
-    /// When it was received or sent, in ns since 1970; see `odd_time`.
+    /// When it was received or sent, in ns since 1970; see `unusual_time`.
     pub time_ns: u64,
     /// Set if `time_ns` is only the nearest to its time, or if it has no time. Packets of files only.
-    pub odd_time: Option<UnusualTime>,
+    pub unusual_time: Option<UnusualTime>,
     /// Inode of the network namespace; 0 for a packet from a file.
     pub netns_id: u64,
     /// Index of the interface in its namespace or in its file.
@@ -155,7 +155,7 @@ impl<'b> CapturedPacket<'b> {
     /// When it was received or sent.
     #[inline]
     fn time(&self) -> Value<'static> {
-        match self.odd_time {
+        match self.unusual_time {
             None => Value::Time(self.time_ns),
             Some(UnusualTime::Missing) => Value::Null,
             Some(UnusualTime::Far(time)) => Value::FarTime(time),
@@ -167,7 +167,7 @@ impl<'b> CapturedPacket<'b> {
     pub fn to_frame(&self) -> CapturedFrame<'b> {
         CapturedFrame {
             time_ns: self.time_ns,
-            odd_time: self.odd_time,
+            unusual_time: self.unusual_time,
             netns_id: self.netns_id,
             ifindex: self.ifindex,
             iface_version: None,

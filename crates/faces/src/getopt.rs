@@ -13,6 +13,11 @@ pub(super) struct Spec<T> {
     pub(super) what: T,
 }
 
+/// Makes a switch; the arguments are its fields.
+pub(super) const fn spec<T>(letter: u8, long: &'static str, value: bool, what: T) -> Spec<T> {
+    Spec { letter, long, value, what }
+}
+
 /// The switches with their dashes, for completion.
 pub(super) fn written<T>(specs: &[Spec<T>]) -> Vec<String> {
     specs.iter().flat_map(|spec| names_of(spec.letter, spec.long)).collect()
@@ -127,12 +132,12 @@ mod tests {
     use super::*;
 
     const SPECS: &[Spec<char>] = &[
-        Spec { letter: b'n', long: "numeric", value: false, what: 'n' },
-        Spec { letter: b'A', long: "socket", value: true, what: 'A' },
-        Spec { letter: b'A', long: "query", value: true, what: 'A' },
-        Spec { letter: b'N', long: "net", value: true, what: 'N' },
-        Spec { letter: b't', long: "tcp", value: false, what: 't' },
-        Spec { letter: 0, long: "tos", value: false, what: '1' },
+        spec(b'n', "numeric", false, 'n'),
+        spec(b'A', "socket", true, 'A'),
+        spec(b'A', "query", true, 'A'),
+        spec(b'N', "net", true, 'N'),
+        spec(b't', "tcp", false, 't'),
+        spec(0, "tos", false, '1'),
     ];
 
     fn read(line: &str) -> Result<String, String> {

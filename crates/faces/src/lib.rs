@@ -21,6 +21,7 @@ pub mod ulogd;
 
 use shipping::ShipRequest;
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 
 /// Runs `netwren log` with these arguments and outputs until a signal ends it; true if nothing failed. The program
 /// provides it, because the ulogd face only translates a configuration.
@@ -35,6 +36,13 @@ pub struct Call {
     pub(crate) bug_compatible: bool,
     /// Ships log records for the ulogd face.
     pub(crate) run_log: RunLog,
+}
+
+impl Call {
+    /// The arguments as bytes.
+    pub(crate) fn words(&self) -> Vec<Vec<u8>> {
+        self.args.iter().map(|word| word.as_bytes().to_vec()).collect()
+    }
 }
 
 /// An old tool.

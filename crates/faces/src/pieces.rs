@@ -3,7 +3,7 @@
 use record::{Addr, text};
 
 /// A destination of pieces.
-pub(crate) trait ByteSink {
+pub(crate) trait LineBuffer {
     /// Appends our own text.
     fn text(&mut self, text: &str);
     /// Appends a number in decimal.
@@ -14,7 +14,7 @@ pub(crate) trait ByteSink {
     fn buffer(&mut self) -> &mut Vec<u8>;
 }
 
-impl ByteSink for Vec<u8> {
+impl LineBuffer for Vec<u8> {
     #[inline]
     fn text(&mut self, text: &str) {
         self.extend_from_slice(text.as_bytes());
@@ -38,29 +38,29 @@ impl ByteSink for Vec<u8> {
 
 /// A piece of a line.
 pub(crate) trait Put<P: ?Sized> {
-    fn put(&self, pen: &mut P);
+    fn put(&self, line: &mut P);
 }
 
-impl<P: ByteSink> Put<P> for &str {
+impl<P: LineBuffer> Put<P> for &str {
     #[inline]
-    fn put(&self, pen: &mut P) {
-        pen.text(self);
+    fn put(&self, line: &mut P) {
+        line.text(self);
     }
 }
 
-impl<P: ByteSink> Put<P> for Addr {
+impl<P: LineBuffer> Put<P> for Addr {
     #[inline]
-    fn put(&self, pen: &mut P) {
-        pen.addr(*self);
+    fn put(&self, line: &mut P) {
+        line.addr(*self);
     }
 }
 
 macro_rules! decimal {
     ($($kind:ty),*) => {$(
-        impl<P: ByteSink> Put<P> for $kind {
+        impl<P: LineBuffer> Put<P> for $kind {
             #[inline]
-            fn put(&self, pen: &mut P) {
-                pen.decimal(*self as u64);
+            fn put(&self, line: &mut P) {
+                line.decimal(*self as u64);
             }
         }
     )*};
@@ -69,10 +69,10 @@ decimal!(u8, u16, u32, u64, usize);
 
 macro_rules! signed {
     ($($kind:ty),*) => {$(
-        impl<P: ByteSink> Put<P> for $kind {
+        impl<P: LineBuffer> Put<P> for $kind {
             #[inline]
-            fn put(&self, pen: &mut P) {
-                text::put_i64(pen.buffer(), (*self).into());
+            fn put(&self, line: &mut P) {
+                text::put_i64(line.buffer(), (*self).into());
             }
         }
     )*};
@@ -93,57 +93,58 @@ pub(crate) struct Right<N>(pub(crate) N, pub(crate) usize);
 pub(crate) struct Written<F>(F);
 /// Bytes in hexadecimal without separators.
 pub(crate) struct HexBytes<'a>(pub(crate) &'a [u8]);
-/// Text from outside as other tools print it, and whether it is printed raw.
-pub(crate) struct Face<'a>(pub(crate) &'a [u8], pub(crate) bool);
+/// Text from outside, and whether it is printed raw; otherwise bytes that could forge a line or control a terminal
+/// become `?`.
+pub(crate) struct Outside<'a>(pub(crate) &'a [u8], pub(crate) bool);
 
-impl<P: ByteSink, N: Into<u64> + Copy> Put<P> for Hex<N> {
+impl<P: LineBuffer, N: Into<u64> + Copy> Put<P> for Hex<N> {
     #[inline]
-    fn put(&self, pen: &mut P) {
-        text::put_hex(pen.buffer(), self.0.into());
+    fn put(&self, line: &mut P) {
+        text::put_hex(line.buffer(), self.0.into());
     }
 }
 
-impl<P: ByteSink, N: Into<u64> + Copy> Put<P> for HexWide<N> {
-    fn put(&self, pen: &mut P) {
-        let (number, out): (u64, _) = (self.0.into(), pen.buffer());
+impl<P: LineBuffer, N: Into<u64> + Copy> Put<P> for HexWide<N> {
+    fn put(&self, line: &mut P) {
+        let (number, out): (u64, _) = (self.0.into(), line.buffer());
         let digits = 16 - number.leading_zeros() / 4;
         (digits.max(1)..self.1).for_each(|_| out.push(b'0'));
         text::put_hex(out, number);
     }
 }
 
-impl<P: ByteSink, N: Into<u64> + Copy> Put<P> for Padded<N> {
-    fn put(&self, pen: &mut P) {
+impl<P: LineBuffer, N: Into<u64> + Copy> Put<P> for Padded<N> {
+    fn put(&self, line: &mut P) {
         let number = self.0.into();
-        (text::u64_len(number)..self.1).for_each(|_| pen.text("0"));
-        pen.decimal(number);
+        (text::u64_len(number)..self.1).for_each(|_| line.text("0"));
+        line.decimal(number);
     }
 }
 
-impl<P: ByteSink, A: Put<P>> Put<P> for Left<A> {
+impl<P: LineBuffer, A: Put<P>> Put<P> for Left<A> {
     #[inline]
-    fn put(&self, pen: &mut P) {
-        let end = pen.buffer().len() + self.1;
-        self.0.put(pen);
-        let out = pen.buffer();
+    fn put(&self, line: &mut P) {
+        let end = line.buffer().len() + self.1;
+        self.0.put(line);
+        let out = line.buffer();
         if out.len() < end {
             out.resize(end, b' ');
         }
     }
 }
 
-impl<P: ByteSink> Put<P> for Right<u64> {
+impl<P: LineBuffer> Put<P> for Right<u64> {
     #[inline]
-    fn put(&self, pen: &mut P) {
-        let out = pen.buffer();
+    fn put(&self, line: &mut P) {
+        let out = line.buffer();
         out.resize(out.len() + self.1.saturating_sub(text::u64_len(self.0)), b' ');
-        pen.decimal(self.0);
+        line.decimal(self.0);
     }
 }
 
-impl<P: ByteSink> Put<P> for Right<i32> {
-    fn put(&self, pen: &mut P) {
-        let (out, number) = (pen.buffer(), u64::from(self.0.unsigned_abs()));
+impl<P: LineBuffer> Put<P> for Right<i32> {
+    fn put(&self, line: &mut P) {
+        let (out, number) = (line.buffer(), u64::from(self.0.unsigned_abs()));
         let len = text::u64_len(number) + usize::from(self.0 < 0);
         out.resize(out.len() + self.1.saturating_sub(len), b' ');
         text::put_i64(out, self.0.into());
@@ -155,43 +156,43 @@ pub(crate) fn written<F: Fn(&mut Vec<u8>)>(write: F) -> Written<F> {
     Written(write)
 }
 
-impl<P: ByteSink, F: Fn(&mut Vec<u8>)> Put<P> for Written<F> {
+impl<P: LineBuffer, F: Fn(&mut Vec<u8>)> Put<P> for Written<F> {
     #[inline]
-    fn put(&self, pen: &mut P) {
-        self.0(pen.buffer());
+    fn put(&self, line: &mut P) {
+        self.0(line.buffer());
     }
 }
 
-impl<P: ByteSink, A: Put<P>> Put<P> for Option<A> {
+impl<P: LineBuffer, A: Put<P>> Put<P> for Option<A> {
     #[inline]
-    fn put(&self, pen: &mut P) {
+    fn put(&self, line: &mut P) {
         if let Some(piece) = self {
-            piece.put(pen);
+            piece.put(line);
         }
     }
 }
 
 /// The first piece if it is there, otherwise the second: a name, or a number without a name.
-impl<P: ByteSink, A: Put<P>, B: Put<P>> Put<P> for Result<A, B> {
+impl<P: LineBuffer, A: Put<P>, B: Put<P>> Put<P> for Result<A, B> {
     #[inline]
-    fn put(&self, pen: &mut P) {
+    fn put(&self, line: &mut P) {
         match self {
-            Ok(piece) => piece.put(pen),
-            Err(piece) => piece.put(pen),
+            Ok(piece) => piece.put(line),
+            Err(piece) => piece.put(line),
         }
     }
 }
 
-impl<P: ByteSink> Put<P> for HexBytes<'_> {
-    fn put(&self, pen: &mut P) {
-        self.0.iter().for_each(|&byte| HexWide(byte, 2).put(pen));
+impl<P: LineBuffer> Put<P> for HexBytes<'_> {
+    fn put(&self, line: &mut P) {
+        self.0.iter().for_each(|&byte| HexWide(byte, 2).put(line));
     }
 }
 
-impl<P: ByteSink> Put<P> for Face<'_> {
+impl<P: LineBuffer> Put<P> for Outside<'_> {
     #[inline]
-    fn put(&self, pen: &mut P) {
-        text::put_face(pen.buffer(), self.0, self.1);
+    fn put(&self, line: &mut P) {
+        text::put_face(line.buffer(), self.0, self.1);
     }
 }
 
@@ -203,9 +204,9 @@ impl<P: ?Sized> Put<P> for () {
 /// A piece, and the pieces after it.
 impl<P: ?Sized, A: Put<P>, B: Put<P>> Put<P> for (A, B) {
     #[inline]
-    fn put(&self, pen: &mut P) {
-        self.0.put(pen);
-        self.1.put(pen);
+    fn put(&self, line: &mut P) {
+        self.0.put(line);
+        self.1.put(line);
     }
 }
 
@@ -217,8 +218,8 @@ pub(crate) fn when(condition: bool, text: &str) -> &str {
 /// Appends each piece: `put!(out, "length ", length)`. All are read before the first is written: if the bytes of a
 /// packet end in any of them, no piece is printed.
 macro_rules! put {
-    ($pen:expr, $($piece:expr),+ $(,)?) => {
-        $crate::pieces::Put::put(&$crate::pieces::list!($($piece),+), &mut *$pen)
+    ($line:expr, $($piece:expr),+ $(,)?) => {
+        $crate::pieces::Put::put(&$crate::pieces::list!($($piece),+), &mut *$line)
     };
 }
 pub(crate) use put;

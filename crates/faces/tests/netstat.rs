@@ -1,7 +1,7 @@
 //! netstat's lines from hostile bytes: one line per socket, no control character, no panic.
 #![allow(clippy::unwrap_used)]
 
-use faces::netstat::output::{Counted, Names, Show, SocketLayout, Statistics, Writer};
+use faces::netstat::output::{CounterBlocks, Names, Show, SocketLayout, Statistics, Writer};
 use proptest::prelude::*;
 use record::rows::{Endpoint, Socket, TcpInfo, UnixPart, UnixType};
 use record::{Addr, Comm, Key, Lookup, LookupId, Lookups, Owner, Proto, State, Timer, Value};
@@ -123,7 +123,7 @@ proptest! {
         ],
         which: (bool, bool, bool, bool),
     ) {
-        let counted = Counted { raw: which.0, tcp: which.1, udp: which.2, sctp: which.3 };
+        let counted = CounterBlocks { raw: which.0, tcp: which.1, udp: which.2, sctp: which.3 };
         let mut statistics = Statistics::new(counted);
         let mut out = Vec::new();
         let _ = statistics.put_pairs(&mut out, &file, "");

@@ -7,13 +7,13 @@ use record::Addr;
 
 /// An address, and the mask after its slash if present.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Parsed {
+pub(super) struct MaskedAddr {
     pub(super) addr: Addr,
     /// None without a slash, and for a mask that covers the whole address.
     pub(super) mask: Option<Addr>,
 }
 
-impl Parsed {
+impl MaskedAddr {
     /// The address family: 2 (IPv4) or 10 (IPv6).
     pub(super) fn family(&self) -> u8 {
         if matches!(self.addr, Addr::V4(_)) { 2 } else { 10 }
@@ -21,7 +21,7 @@ impl Parsed {
 }
 
 /// Parses the value of the switch `letter`; accepts a prefix only where the switch supports one.
-pub(super) fn parse(letter: u8, word: &[u8]) -> Result<Parsed, Stop> {
+pub(super) fn parse(letter: u8, word: &[u8]) -> Result<MaskedAddr, Stop> {
     // The tool reads at most 45 bytes.
     let seen = word.get(..45).unwrap_or(word);
     let (text, length) = match seen.iter().position(|&b| b == b'/') {
@@ -30,12 +30,12 @@ pub(super) fn parse(letter: u8, word: &[u8]) -> Result<Parsed, Stop> {
     };
     let addr = address(text).ok_or_else(|| Stop::about("Invalid IP address `%'", word))?;
     let takes_prefix = matches!(letter, b's' | b'd' | b'[' | b']');
-    let Some(length) = length else { return Ok(Parsed { addr, mask: None }) };
+    let Some(length) = length else { return Ok(MaskedAddr { addr, mask: None }) };
     if !takes_prefix {
         return Err(Stop::usage(format!("CIDR notation unavailable for `--{}'", long_name(letter))));
     }
     match length {
-        Some(length) if length <= addr.bits() => Ok(Parsed { addr, mask: mask(addr, length) }),
+        Some(length) if length <= addr.bits() => Ok(MaskedAddr { addr, mask: mask(addr, length) }),
         _ => Err(Stop::usage("Invalid netmask")),
     }
 }

@@ -233,10 +233,10 @@ mod tests {
             ("--nothing", "unknown option `--nothing'"),
             ("foo -xz", "unknown option `foo'"),
         ] {
-            let said = read(line).err().unwrap_or_default();
+            let message = read(line).err().unwrap_or_default();
             assert!(
-                said.starts_with(&format!("conntrack v1.4.7 (conntrack-tools): {expected}\nTry ")),
-                "{line}: {said}"
+                message.starts_with(&format!("conntrack v1.4.7 (conntrack-tools): {expected}\nTry ")),
+                "{line}: {message}"
             );
         }
     }

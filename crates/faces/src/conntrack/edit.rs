@@ -5,11 +5,12 @@ use super::filter::Filter;
 use super::options::{Command, given};
 use super::parse::Line;
 use super::run::{Run, Times, form, refused, words};
-use super::stop::{Stop, head, warn};
+use super::stop::{Stop, head};
 use super::table::wrote;
 use super::want::{Side, Want, inverse};
 use super::words::output;
 use crate::conntrack::output::{Change, EntryOptions};
+use crate::text::warn;
 use conntrack::CtTable;
 use conntrack::change::{EntryAttrs, ExpectationAttrs, Rewrite, Target};
 use engine::Disposition;
@@ -39,8 +40,8 @@ fn new_entry(line: &Line) -> EntryAttrs<'_> {
     let want = &line.want;
     let proto = want.proto.unwrap_or(0);
     let (mut orig, mut reply) = (want.orig_tuple(), want.tuple(&want.reply, proto));
-    let (said, answered) = (line.has_any(given::ORIG), line.has_any(given::REPLY));
-    match (said, answered) {
+    let (has_orig, has_reply) = (line.has_any(given::ORIG), line.has_any(given::REPLY));
+    match (has_orig, has_reply) {
         (true, false) => reply = inverse(&orig),
         (false, true) => {
             let parts = if matches!(proto, ip_proto::ICMP | ip_proto::ICMPV6) {
@@ -89,12 +90,12 @@ fn meta(want: &Want) -> EntryAttrs<'static> {
 /// The tool's reply tuple if both tuples were started on the command line: unspecified values are zero, including the
 /// protocol. Only ICMP values apply to both tuples.
 fn as_typed(want: &Want, reply: CtTuple, plain: &CtTuple) -> CtTuple {
-    let said = want.reply.src_part.is_some() || want.reply.dst_part.is_some();
+    let has_parts = want.reply.src_part.is_some() || want.reply.dst_part.is_some();
     if matches!(reply.proto, ip_proto::ICMP | ip_proto::ICMPV6) {
         return CtTuple { src_part: plain.src_part, dst_part: plain.dst_part, ..reply };
     }
     let known = reply.has_ports() || reply.proto == ip_proto::GRE;
-    CtTuple { proto: if said || !known { reply.proto } else { 0 }, ..reply }
+    CtTuple { proto: if has_parts || !known { reply.proto } else { 0 }, ..reply }
 }
 
 /// The reply tuple: values from the command line, and for the rest the inverse of the original tuple. If an address is

@@ -5,10 +5,11 @@ use super::options::{Command, given};
 use super::origin::Origins;
 use super::parse::Line;
 use super::run::{Run, Times, ToStdout, form};
-use super::stop::{Stop, head, warn};
+use super::stop::{Stop, head};
 use super::table::wrote;
 use super::words::{event, output};
 use crate::conntrack::output::{Change, EntryOptions, Origin};
+use crate::text::warn;
 use conntrack::events::{BUFFER_BYTES, EventMessage, NetlinkEvents, SubscribeOptions, groups};
 use conntrack::{CtDecoder, DecodeError, ExpectDecoder};
 use record::rows::NatEventKind;
@@ -55,15 +56,15 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
         first_error: None,
         lost: 0,
     };
-    let told = loop {
+    let result = loop {
         let mut written = Ok(());
-        let tide = events.next(&mut |told| {
-            written = show.one(told);
+        let state = events.next(&mut |event| {
+            written = show.one(event);
             if written.is_ok() { Next::More } else { Next::Stop }
         });
         show.lost(events.lost_messages());
         // Events that arrived together are written together and flushed at once.
-        match (tide, written.and_then(|()| show.writer.flush())) {
+        match (state, written.and_then(|()| show.writer.flush())) {
             (Ok(StreamState::Open), Ok(())) => {}
             (Ok(_), written) => break wrote(written),
             (Err(error), _) => break Err(Stop::other(format!("failed to received netlink event: {}", error.errno))),
@@ -72,7 +73,7 @@ pub(super) fn follow(run: &mut Run<'_>, line: &Line) -> Result<(), Stop> {
     let written = show.writer.finish();
     run.stats.add(&events.close());
     run.note_nonsense("events", show.failed, show.first_error);
-    told?;
+    result?;
     wrote(written)?;
     let kind = if expectations { "expectation" } else { "flow" };
     warn(&format!("{}{} {kind} events have been shown.\n", head(), show.shown));
@@ -125,24 +126,24 @@ struct Show<'l, 's> {
 }
 
 impl Show<'_, '_> {
-    fn one(&mut self, told: &EventMessage<'_>) -> Result<(), SinkError> {
-        let change = match told.kind {
+    fn one(&mut self, event: &EventMessage<'_>) -> Result<(), SinkError> {
+        let change = match event.kind {
             NatEventKind::New => Change::New,
             NatEventKind::Update => Change::Update,
             NatEventKind::Destroy => Change::Destroy,
             NatEventKind::Live => Change::Unknown,
         };
-        let seconds = i64::try_from(told.received_ns / 1_000_000_000).unwrap_or(0);
-        let at = (seconds, (told.received_ns % 1_000_000_000) as u32);
-        if told.is_expectation {
-            let row = match self.expectations.decode(told.message.payload) {
+        let seconds = i64::try_from(event.received_ns / 1_000_000_000).unwrap_or(0);
+        let at = (seconds, (event.received_ns % 1_000_000_000) as u32);
+        if event.is_expectation {
+            let row = match self.expectations.decode(event.message.payload) {
                 Ok(row) => row,
                 Err(error) => return self.nonsense(error),
             };
             self.shown += 1;
             return self.writer.expectation(&row, Some(change), at);
         }
-        let row = match self.entries.decode(told.message.payload) {
+        let row = match self.entries.decode(event.message.payload) {
             Ok(row) => row,
             Err(error) => return self.nonsense(error),
         };
@@ -152,7 +153,7 @@ impl Show<'_, '_> {
         }
         self.shown += 1;
         let origin =
-            (told.portid != 0).then(|| Origin { portid: told.portid, program: self.origins.program(told.portid) });
+            (event.portid != 0).then(|| Origin { portid: event.portid, program: self.origins.program(event.portid) });
         self.writer.event(&row, change, at, origin.as_ref())
     }
 

@@ -1,7 +1,8 @@
 //! Label names from /etc/xtables/connlabel.conf.
 
-use super::stop::{Stop, warn};
+use super::stop::Stop;
 use super::want::wide_and_rest;
+use crate::text::warn;
 use std::rc::Rc;
 use sys::{Errno, Host};
 

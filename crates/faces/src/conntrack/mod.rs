@@ -28,7 +28,6 @@ mod words;
 
 use lookups::session::{Session, SessionTarget};
 use run::Run;
-use std::os::unix::ffi::OsStringExt;
 use stop::Stop;
 
 /// The switches of conntrack, for completion.
@@ -38,8 +37,7 @@ pub(crate) fn switches() -> Vec<String> {
 
 /// True if conntrack accepts the arguments.
 pub(crate) fn accepts(call: &super::Call) -> bool {
-    let words = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
-    parse::parse(&sys::Host::live(), words, call.bug_compatible).is_ok()
+    parse::parse(&sys::Host::live(), call.words(), call.bug_compatible).is_ok()
 }
 
 /// Runs the face; returns the exit code.
@@ -51,7 +49,7 @@ pub(crate) fn run(call: &super::Call) -> u8 {
 }
 
 fn answer(call: &super::Call) -> Result<u8, Stop> {
-    let words: Vec<Vec<u8>> = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
+    let words = call.words();
     let session = Session::open(SessionTarget::default()).map_err(|error| Stop::other(error.to_string()))?;
     if let [first, file, ..] = words.as_slice() {
         if first == b"-R" || first == b"--load-file" {

@@ -2,9 +2,10 @@
 
 use super::options::Command;
 use super::parse::Line;
-use super::stop::{Stop, head, warn};
+use super::stop::{Stop, head};
 use super::words::output;
 use crate::conntrack::output::{EntryOptions, EntryWriter, Form, LabelNames};
+use crate::text::warn;
 use conntrack::change::Changes;
 use conntrack::{DecodeError, DumpResult, NetnsRef};
 use lookups::session::Session;

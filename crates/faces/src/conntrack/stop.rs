@@ -1,6 +1,6 @@
 //! Errors that end a run: an invalid command line, or a refusal by the kernel.
 
-use super::super::text::printable;
+use crate::text::{printable, warn};
 
 /// The version of conntrack-tools that this face reproduces.
 pub(super) const VERSION: &str = "1.4.7";
@@ -53,9 +53,4 @@ impl Stop {
 /// The prefix of lines on stderr.
 pub(super) fn head() -> String {
     format!("conntrack v{VERSION} (conntrack-tools): ")
-}
-
-/// Writes text to stderr. Ignores a closed stderr.
-pub(super) fn warn(text: &str) {
-    let _ = sys::Out::stderr().write_all(text.as_bytes());
 }

@@ -66,9 +66,9 @@ impl Want {
         if !matches!(self.proto, Some(ip_proto::ICMP | ip_proto::ICMPV6)) {
             return (self.orig.src_part, self.orig.dst_part);
         }
-        let said = self.icmp_type.is_some() || self.icmp_code.is_some();
+        let has_kind = self.icmp_type.is_some() || self.icmp_code.is_some();
         let pair = [self.icmp_type.unwrap_or(0), self.icmp_code.unwrap_or(0)];
-        (self.icmp_id, said.then(|| u16::from_be_bytes(pair)))
+        (self.icmp_id, has_kind.then(|| u16::from_be_bytes(pair)))
     }
 
     /// The wildcard address of the family.

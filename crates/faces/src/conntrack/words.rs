@@ -1,7 +1,8 @@
 //! Parses lists of words: `-u`, `-e`, `-o`. Every prefix of a word is accepted; the first matching word counts.
 
-use super::stop::{Stop, warn};
+use super::stop::Stop;
 use super::want::Status;
+use crate::text::warn;
 use record::rows::CtStatus;
 
 /// One bit per word of `-o`.

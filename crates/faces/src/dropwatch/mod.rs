@@ -12,9 +12,7 @@ use super::Call;
 use ::drops::{DropOrigins, MONITOR_QUEUE};
 use lookups::session::{Session, SessionTarget};
 use monitor::{Monitor, MonitoringEnd};
-use runtime::exit::Exit;
 use runtime::messages::print_message;
-use runtime::print;
 use std::ffi::OsString;
 use std::io::BufRead;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
@@ -137,18 +135,18 @@ fn failed(why: &str) -> u8 {
 }
 
 fn print(text: &str) -> u8 {
-    if print::print(text) == Exit::Ok { 0 } else { FAILED }
+    crate::text::print(text, FAILED)
 }
 
 /// Reads lines from standard input in a thread, until end of input.
 fn lines() -> Receiver<String> {
-    let (tell, told) = mpsc::channel();
+    let (sender, receiver) = mpsc::channel();
     // The thread ends with the process, because nothing else can interrupt its read.
     let reader = std::thread::Builder::new().name("stdin".to_owned()).spawn(move || {
         let mut input = std::io::stdin().lock();
         let mut line = String::new();
         while std::io::Read::take(&mut input, LINE_MAX).read_line(&mut line).is_ok_and(|bytes| bytes > 0) {
-            if tell.send(std::mem::take(&mut line)).is_err() {
+            if sender.send(std::mem::take(&mut line)).is_err() {
                 return;
             }
         }
@@ -156,7 +154,7 @@ fn lines() -> Receiver<String> {
     if let Err(error) = reader {
         print_message(&format!("dropwatch: standard input cannot be read: {error}"));
     }
-    told
+    receiver
 }
 
 /// The prompt and its state.
@@ -192,7 +190,7 @@ impl Prompt {
                 "help" => _ = print(HELP),
                 line if line.starts_with("stats") => _ = print(&self.losses()),
                 line => match self.settings.change(line) {
-                    Ok(said) => _ = print(&said),
+                    Ok(answer) => _ = print(&answer),
                     Err(NotBoolean) => {
                         print("invalid boolean value\n");
                         break;

@@ -1,7 +1,7 @@
 //! The lines of dropwatch.
 
 use crate::conntrack::output::put_moment;
-use crate::pieces::{Hex, Face, Padded, put};
+use crate::pieces::{Hex, Outside, Padded, put};
 use sinks::Civil;
 
 /// Packets dropped at one address.
@@ -20,7 +20,7 @@ pub struct DropsAt<'d> {
 pub fn put_drops(out: &mut Vec<u8>, drops: &DropsAt<'_>) {
     put!(out, drops.count, " drops at ");
     match drops.place {
-        Some((name, offset)) => put!(out, Face(name, false), "+", Hex(offset), " (0x", Hex(drops.address), ")"),
+        Some((name, offset)) => put!(out, Outside(name, false), "+", Hex(offset), " (0x", Hex(drops.address), ")"),
         None => put!(out, "location 0x", Hex(drops.address)),
     }
     put!(out, " [software]\n");
@@ -28,7 +28,7 @@ pub fn put_drops(out: &mut Vec<u8>, drops: &DropsAt<'_>) {
 
 /// Appends `3 drops at source_mac_is_multicast [hardware]`, for packets that hardware dropped with a trap.
 pub fn put_hardware_drops(out: &mut Vec<u8>, count: u64, trap: &[u8]) {
-    put!(out, count, " drops at ", Face(trap, false), " [hardware]\n");
+    put!(out, count, " drops at ", Outside(trap, false), " [hardware]\n");
 }
 
 /// The function in which a packet was dropped, or the trap with which hardware dropped it.
@@ -62,11 +62,11 @@ pub fn put_packet(out: &mut Vec<u8>, alert: &PacketAlert<'_>) {
     put!(out, "drop at: ");
     let origin: &[u8] = match alert.place {
         AlertPlace::Function(symbol, address) => {
-            put!(out, Face(symbol, false), " (0x", Hex(address));
+            put!(out, Outside(symbol, false), " (0x", Hex(address));
             b")\norigin: software\n"
         }
         AlertPlace::Trap(trap, group) => {
-            put!(out, Face(trap, false), " (", Face(group, false));
+            put!(out, Outside(trap, false), " (", Outside(group, false));
             b")\norigin: hardware\n"
         }
     };
@@ -81,7 +81,7 @@ pub fn put_packet(out: &mut Vec<u8>, alert: &PacketAlert<'_>) {
     let number = |number: u64| move |out: &mut Vec<u8>| put!(out, number);
     let (index, name) = alert.port;
     put(b"input port ifindex: ", index != 0, &number(index.into()));
-    put(b"input port name: ", !name.is_empty(), &|out| put!(out, Face(name, false)));
+    put(b"input port name: ", !name.is_empty(), &|out| put!(out, Outside(name, false)));
     put(b"timestamp: ", alert.time.0.is_some(), &|out| {
         alert.time.0.into_iter().for_each(|at| put_moment(out, at));
         put!(out, " ", Padded(alert.time.1, 9), " nsec");
@@ -89,7 +89,7 @@ pub fn put_packet(out: &mut Vec<u8>, alert: &PacketAlert<'_>) {
     put(b"protocol: 0x", true, &|out| put!(out, Hex(alert.ethertype)));
     put(b"length: ", alert.lengths.0 > 0, &number(alert.lengths.0 as u64));
     put(b"original length: ", true, &number(alert.lengths.1.into()));
-    put(b"drop reason: ", !alert.reason.is_empty(), &|out| put!(out, Face(alert.reason, false)));
+    put(b"drop reason: ", !alert.reason.is_empty(), &|out| put!(out, Outside(alert.reason, false)));
     put!(out, "\n");
 }
 

@@ -6,14 +6,14 @@
 //! restores the layout, the direction and the missing newline, but not the rest.
 
 mod groups;
-mod kept;
 pub mod output;
 mod show;
 mod switches;
+mod waiting_flow;
 
 use super::Call;
+use super::text::{print, warn};
 use runtime::messages::print_message;
-use runtime::print;
 use switches::Ask;
 
 /// lstf's exit code for all errors.
@@ -58,12 +58,11 @@ pub(crate) fn accepts(call: &Call) -> bool {
 pub(crate) fn run(call: &Call) -> u8 {
     match switches::parse(&call.args) {
         Ok(Ask::Show(switches)) => show::run(&switches, call.bug_compatible),
-        Ok(Ask::Help) => print(HELP),
-        Ok(Ask::Credits) => print(CREDITS),
+        Ok(Ask::Help) => print(HELP, FAILED),
+        Ok(Ask::Credits) => print(CREDITS, FAILED),
         Ok(Ask::Version) => {
-            let line = concat!("lstf version 0.7.2, build netwren-", env!("CARGO_PKG_VERSION"), ", date  \n");
             // lstf prints it on stderr.
-            let _ = sys::out::Out::stderr().write_all(line.as_bytes());
+            warn(concat!("lstf version 0.7.2, build netwren-", env!("CARGO_PKG_VERSION"), ", date  \n"));
             OK
         }
         Err(wrong) => {
@@ -71,8 +70,4 @@ pub(crate) fn run(call: &Call) -> u8 {
             FAILED
         }
     }
-}
-
-fn print(text: &str) -> u8 {
-    if print::print(text) == runtime::exit::Exit::Ok { OK } else { FAILED }
 }

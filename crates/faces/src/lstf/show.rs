@@ -2,8 +2,8 @@
 
 use super::super::read::{ReadError, read_rows};
 use super::groups::Groups;
-use super::kept::Kept;
 use super::switches::{Peers, Switches};
+use super::waiting_flow::WaitingFlow;
 use super::{FAILED, OK};
 use crate::lstf::output::{LstfJson, LstfStyle, LstfTable};
 use engine::{Disposition, Names, Rounds};
@@ -41,18 +41,18 @@ pub(super) fn run(switches: &Switches, bug_compatible: bool) -> u8 {
         }
     };
     let processes = proc_root();
-    let mut face = Face {
+    let mut run = LstfRun {
         session: &session,
         processes: processes.as_ref(),
         switches,
         bug_compatible,
         out: Out::new(Stdout::new()),
     };
-    match face.rounds() {
+    match run.rounds() {
         // The table is incomplete: use the exit code that a shell reports after SIGINT.
         Ok(_) if switches.watch.is_none() && session.interrupted() => 130,
-        Ok(Ended::Whole) | Err(Failure::Sink(SinkError::Closed)) => OK,
-        Ok(Ended::Partial) => FAILED,
+        Ok(Completeness::Whole) | Err(Failure::Sink(SinkError::Closed)) => OK,
+        Ok(Completeness::Partial) => FAILED,
         Err(failure) => {
             print_message(&failure.to_string());
             FAILED
@@ -86,13 +86,13 @@ impl fmt::Display for Failure {
 
 /// The end of the rounds, if no error ended them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Ended {
+enum Completeness {
     Whole,
     /// Flows are missing, or the wait for the next round failed; stderr has the reason.
     Partial,
 }
 
-struct Face<'s> {
+struct LstfRun<'s> {
     session: &'s Session,
     /// See [`proc_root`].
     processes: Option<&'s Host>,
@@ -101,8 +101,8 @@ struct Face<'s> {
     out: Out<Stdout>,
 }
 
-impl Face<'_> {
-    fn rounds(&mut self) -> Result<Ended, Failure> {
+impl LstfRun<'_> {
+    fn rounds(&mut self) -> Result<Completeness, Failure> {
         let Some(seconds) = self.switches.watch else { return self.round() };
         let mut clock = Rounds::new(now(), Duration::from_secs(seconds.into()));
         loop {
@@ -115,14 +115,14 @@ impl Face<'_> {
             if !self.session.sleep_until(due) {
                 let failed = self.session.wait_failure();
                 failed.iter().for_each(|why| print_message(why));
-                return Ok(if failed.is_some() { Ended::Partial } else { Ended::Whole });
+                return Ok(if failed.is_some() { Completeness::Partial } else { Completeness::Whole });
             }
         }
     }
 
     /// Reads and shows the current flows, and reports on stderr what is missing. Returns `Partial` if reading the
     /// kernel's table was cut short. Unreadable owners do not count, because their empty cells show them.
-    fn round(&mut self) -> Result<Ended, Failure> {
+    fn round(&mut self) -> Result<Completeness, Failure> {
         let mut stats = Accounting::default();
         let of_session = self.switches.processes && self.processes.is_none();
         let wanted: &[LookupId] = if of_session { &[LookupId::Owners] } else { &[] };
@@ -146,7 +146,7 @@ impl Face<'_> {
         stats.add(&shown);
         self.out.flush().map_err(Failure::Sink)?;
         footer(&stats);
-        Ok(if shown.is_partial() { Ended::Partial } else { Ended::Whole })
+        Ok(if shown.is_partial() { Completeness::Partial } else { Completeness::Whole })
     }
 
     /// Reads owners below `PROC_ROOT` by searching each process, because the kernel's own list of open files does not
@@ -190,7 +190,7 @@ impl Face<'_> {
         let stats = read_flows(self.session, self.switches, source, |flow| {
             names.request(flow.local_addr);
             names.request(flow.peer_addr);
-            rows.push(Kept::new(flow));
+            rows.push(WaitingFlow::new(flow));
             Disposition::Emitted
         })?;
         names.wait_for_answers();

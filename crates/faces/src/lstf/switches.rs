@@ -91,7 +91,7 @@ const WATCH_DEFAULT: u32 = 3;
 
 /// Parses the command line. Like lstf, ignores words that are not switches; `--` ends the switches.
 pub(super) fn parse(args: &[OsString]) -> Result<Ask, UsageError> {
-    let mut parsed = Parsed::default();
+    let mut parsed = ParsedSwitches::default();
     let mut words = args.iter().map(|word| word.to_string_lossy().into_owned());
     while let Some(word) = words.next() {
         if word == "--" {
@@ -111,14 +111,14 @@ pub(super) fn parse(args: &[OsString]) -> Result<Ask, UsageError> {
 }
 
 #[derive(Default)]
-struct Parsed {
+struct ParsedSwitches {
     switches: Switches,
     version: bool,
     help: bool,
     credits: bool,
 }
 
-impl Parsed {
+impl ParsedSwitches {
     /// Parses letters after a single dash: `-np`, `-w=5`, `-fpublic`, `-f public`.
     fn cluster(&mut self, letters: &str, words: &mut impl Iterator<Item = String>) -> Result<(), UsageError> {
         let mut rest = letters;

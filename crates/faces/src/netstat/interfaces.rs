@@ -1,11 +1,11 @@
 //! `netstat -i`: interfaces and the labels of their IPv4 addresses, in netstat's order.
 
 use super::complain;
-use super::rounds::{Broken, repeat};
+use super::rounds::{RoundEnd, repeat};
 use super::switches::Interfaces;
 use crate::netstat::output::{INTERFACES_HEADING, INTERFACES_TITLE, Interface};
 use host::Links;
-use lookups::session::{Session, SessionTarget};
+use lookups::session::Session;
 use record::rows::{Link, LinkAddr};
 use runtime::messages;
 use runtime::stdout::Stdout;
@@ -13,17 +13,13 @@ use sinks::Out;
 use std::collections::BTreeMap;
 
 /// Prints the interfaces, repeatedly if requested; returns the exit code.
-pub(super) fn run(wanted: &Interfaces) -> u8 {
-    let session = match Session::open(SessionTarget::default()) {
-        Ok(session) => session,
-        Err(error) => return complain(&error.to_string(), 1),
-    };
+pub(super) fn run(session: &Session, wanted: &Interfaces) -> u8 {
     let mut out = Out::new(Stdout::new());
     out.buf().extend_from_slice(INTERFACES_TITLE);
-    repeat(&session, wanted.continuous, || round(&session, wanted, &mut out))
+    repeat(session, wanted.continuous, || round(session, wanted, &mut out))
 }
 
-fn round(session: &Session, wanted: &Interfaces, out: &mut Out<Stdout>) -> Result<(), Broken> {
+fn round(session: &Session, wanted: &Interfaces, out: &mut Out<Stdout>) -> Result<(), RoundEnd> {
     let links = read(session, wanted)?;
     if !wanted.long {
         out.buf().extend_from_slice(INTERFACES_HEADING);
@@ -32,7 +28,7 @@ fn round(session: &Session, wanted: &Interfaces, out: &mut Out<Stdout>) -> Resul
     let first = first_addresses(&links);
     for name in names(&links) {
         let base = name.split(|&b| b == b':').next().unwrap_or(name);
-        let Some(link) = by_name.get(base) else { return Err(gone(out, name)) };
+        let Some(link) = by_name.get(base) else { return Err(report_missing(out, name)) };
         let addr = first.get(name).copied();
         let row = Interface { name, link, alias: base.len() < name.len(), addr, addrs6: &links.addrs6 };
         if !row.is_up() && !wanted.all {
@@ -42,15 +38,15 @@ fn round(session: &Session, wanted: &Interfaces, out: &mut Out<Stdout>) -> Resul
             true => row.put_long(out.buf(), wanted.bug_compatible),
             false => row.put_short(out.buf(), wanted.bug_compatible),
         }
-        out.line_done().map_err(Broken::Output)?;
+        out.line_done().map_err(RoundEnd::Output)?;
     }
-    out.flush().map_err(Broken::Output)
+    out.flush().map_err(RoundEnd::Output)
 }
 
-fn read(session: &Session, wanted: &Interfaces) -> Result<Links, Broken> {
+fn read(session: &Session, wanted: &Interfaces) -> Result<Links, RoundEnd> {
     let (host, netns) = (session.host(), session.netns_id());
     let mut links = Links::read(host, netns, None)
-        .map_err(|error| Broken::Reported(complain(&format!("cannot list the interfaces: {error}"), 1)))?;
+        .map_err(|error| RoundEnd::Reported(complain(&format!("cannot list the interfaces: {error}"), 1)))?;
     if wanted.long {
         // The file is missing if IPv6 is off, and then there are no addresses.
         let _ = links.read_inet6(host, netns, None);
@@ -65,11 +61,11 @@ fn read(session: &Session, wanted: &Interfaces) -> Result<Links, Broken> {
 }
 
 /// Reports an address whose label names an interface that does not exist, after printing all interfaces before it.
-fn gone(out: &mut Out<Stdout>, name: &[u8]) -> Broken {
+fn report_missing(out: &mut Out<Stdout>, name: &[u8]) -> RoundEnd {
     let flushed = out.flush();
     let name = String::from_utf8_lossy(name);
     complain(&format!("{name}: error fetching interface information: Device not found"), 1);
-    flushed.map_or_else(Broken::Output, |()| Broken::Reported(1))
+    flushed.map_or_else(RoundEnd::Output, |()| RoundEnd::Reported(1))
 }
 
 /// The first address of each label in the kernel's order, which is the address that an ioctl with this name returns.

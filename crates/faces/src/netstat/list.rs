@@ -3,12 +3,13 @@
 use super::super::read::{ReadError, read_rows};
 use super::complain;
 use super::programs::Programs;
-use super::rounds::{Broken, repeat};
+use super::rounds::{RoundEnd, repeat};
 use super::switches::List;
 use crate::netstat::output::{Names, Show, Writer};
+use crate::text::warn;
 use engine::Disposition;
 use host::{Groups, HostNames, Owners, OwnersReport, Resolver, Services, Users};
-use lookups::session::{Session, SessionTarget};
+use lookups::session::Session;
 use record::rows::{Socket, Sockets, need};
 use record::{Accounting, Demand, Expr, LookupId, Lookups, Op, Operand, Proto, Test, field_index};
 use runtime::messages;
@@ -22,35 +23,31 @@ pub(super) const NAMES_WITHIN: Duration = Duration::from_secs(3);
 
 /// Lookups for the sockets of one round.
 #[derive(Default)]
-struct Known {
+struct ListLookups {
     owners: Option<Owners>,
     users: Option<Users>,
     hosts: Option<HostNames>,
 }
 
 /// Prints the list, repeatedly if requested; returns the exit code.
-pub(super) fn run(list: &List) -> u8 {
-    let session = match Session::open(SessionTarget::default()) {
-        Ok(session) => session,
-        Err(error) => return complain(&error.to_string(), 1),
-    };
-    let services = if list.options.numeric_ports { None } else { services(&session, list) };
+pub(super) fn run(session: &Session, list: &List) -> u8 {
+    let services = if list.options.numeric_ports { None } else { services(session, list) };
     let service = |proto, port| services.as_ref().and_then(|s| s.name(proto, port));
     let programs = Programs::new(session.host());
     let argv0 = |pid, out: &mut Vec<u8>| programs.put_argv0(pid, out);
     let names = Names { service: &service, argv0: &argv0 };
     let mut writer = Writer::new(Out::new(Stdout::new()), list.options, names);
-    repeat(&session, list.continuous, || {
-        let known = Known::read(&session, list);
+    repeat(session, list.continuous, || {
+        let known = ListLookups::read(session, list);
         programs.forget(known.owners.as_ref().map_or(u64::MAX, Owners::seen_ns));
-        round(&session, list, &known, &mut writer)
+        round(session, list, &known, &mut writer)
     })
 }
 
-fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, Stdout>) -> Result<(), Broken> {
+fn round(session: &Session, list: &List, known: &ListLookups, writer: &mut Writer<'_, Stdout>) -> Result<(), RoundEnd> {
     let lookups = known.lookups();
     let mut stats = Accounting::default();
-    writer.begin().map_err(Broken::Output)?;
+    writer.begin().map_err(RoundEnd::Output)?;
     for proto in tables(list) {
         let mut failed = None;
         let read = read(session, list, proto, |row| match writer.row(row, &lookups) {
@@ -61,19 +58,19 @@ fn round(session: &Session, list: &List, known: &Known, writer: &mut Writer<'_, 
             }
         });
         if let Some(error) = failed {
-            return Err(Broken::Output(error));
+            return Err(RoundEnd::Output(error));
         }
-        stats.add(&read.map_err(Broken::Read)?);
+        stats.add(&read.map_err(RoundEnd::Read)?);
         if session.interrupted() {
-            return Err(Broken::Interrupted);
+            return Err(RoundEnd::Interrupted);
         }
     }
     let grouped = if list.options.groups { put_groups(session, list, writer, &lookups) } else { Ok(()) };
-    writer.end().map_err(Broken::Output)?;
+    writer.end().map_err(RoundEnd::Output)?;
     messages::footer(&stats);
     grouped?;
     // netstat exits with 1 if a table is cut short. With `-c`, the next round may be complete.
-    if stats.is_partial() && !list.continuous { Err(Broken::Reported(1)) } else { Ok(()) }
+    if stats.is_partial() && !list.continuous { Err(RoundEnd::Reported(1)) } else { Ok(()) }
 }
 
 fn put_groups(
@@ -81,11 +78,11 @@ fn put_groups(
     list: &List,
     writer: &mut Writer<'_, Stdout>,
     lookups: &Lookups<'_>,
-) -> Result<(), Broken> {
+) -> Result<(), RoundEnd> {
     let groups = groups(session, list).map_err(|()| {
         // netstat's message.
         let words = "no support for `AF INET (igmp)' on this system.";
-        Broken::Reported(complain(words, 1))
+        RoundEnd::Reported(complain(words, 1))
     });
     groups?.iter().for_each(|row| writer.membership(&row, lookups));
     Ok(())
@@ -165,10 +162,10 @@ fn states(proto: Proto, show: Show) -> Option<Expr> {
     Some(Expr::Test(Test { field, op, operand: Operand::Words(vec![word.into()]) }))
 }
 
-impl Known {
-    fn read(session: &Session, list: &List) -> Known {
+impl ListLookups {
+    fn read(session: &Session, list: &List) -> ListLookups {
         let (host, options) = (session.host(), list.options);
-        let mut known = Known::default();
+        let mut known = ListLookups::default();
         if options.programs {
             match session.owners().read(host) {
                 Ok(owners) => {
@@ -216,7 +213,7 @@ fn warn_of_hidden(report: &OwnersReport) {
          will not be shown, you would have to be root to see it all.)\n"
             .to_owned()
     };
-    let _ = sys::out::Out::stderr().write_all(words.as_bytes());
+    warn(&words);
 }
 
 /// Reads the tables once for their addresses and requests all names at once. A socket opened between this and the list

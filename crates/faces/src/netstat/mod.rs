@@ -13,11 +13,9 @@ mod routes;
 mod statistics;
 mod switches;
 
-use super::text::printable;
-use runtime::stdout::Stdout;
-use sinks::Out;
-use std::os::unix::ffi::OsStrExt;
-use switches::{Asked, Refusal};
+use super::text::{self, printable, warn};
+use lookups::session::{Session, SessionTarget};
+use switches::{NetstatTask, Refusal};
 
 /// The usage of net-tools 2.10, up to the list of families.
 const USAGE: &str = include_str!("usage.txt");
@@ -58,20 +56,24 @@ pub(crate) fn switches() -> Vec<String> {
 
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
-    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
-    match switches::parse(words, call.bug_compatible) {
-        Ok(Asked::List(list)) => list::run(&list),
-        Ok(Asked::Statistics(wanted)) => statistics::run(&wanted),
-        Ok(Asked::Interfaces(wanted)) => interfaces::run(&wanted),
-        Ok(Asked::Routes(wanted)) => routes::run(&wanted),
-        Ok(Asked::Help) => help(call.bug_compatible),
-        Ok(Asked::Version) => print(if call.bug_compatible { OLD_VERSION } else { VERSION }, 0),
+    match switches::parse(call.words(), call.bug_compatible) {
+        Ok(NetstatTask::List(list)) => with_session(|session| list::run(session, &list)),
+        Ok(NetstatTask::Statistics(wanted)) => statistics::run(&wanted),
+        Ok(NetstatTask::Interfaces(wanted)) => with_session(|session| interfaces::run(session, &wanted)),
+        Ok(NetstatTask::Routes(wanted)) => with_session(|session| routes::run(session, &wanted)),
+        Ok(NetstatTask::Help) => help(call.bug_compatible),
+        Ok(NetstatTask::Version) => print(if call.bug_compatible { OLD_VERSION } else { VERSION }, 0),
         Err(refusal) => refuse(refusal, call.bug_compatible),
     }
 }
 
+fn with_session(run: impl FnOnce(&Session) -> u8) -> u8 {
+    Session::open(SessionTarget::default())
+        .map_or_else(|error| complain(&error.to_string(), 1), |session| run(&session))
+}
+
 fn help(bug_compatible: bool) -> u8 {
-    let _ = sys::out::Out::stderr().write_all(FAMILIES.as_bytes());
+    warn(FAMILIES);
     let beyond = if bug_compatible { "" } else { BEYOND };
     print(&format!("{USAGE}{beyond}"), 0)
 }
@@ -82,19 +84,18 @@ fn refuse(refusal: Refusal, bug_compatible: bool) -> u8 {
             if let Some(message) = message {
                 complain(&message, 3);
             }
-            let _ = sys::out::Out::stderr().write_all(format!("{USAGE}{FAMILIES}").as_bytes());
+            warn(&format!("{USAGE}{FAMILIES}"));
             3
         }
-        Refusal::NotHere { switch, instead } => {
+        Refusal::Unsupported { switch, instead } => {
             complain(&format!("`{switch}` is not supported: {instead} replaces it; `netwren sockets` lists sockets"), 2)
         }
         Refusal::NoSelinux => {
-            let _ = sys::out::Out::stderr().write_all(b"SELinux is not enabled on this machine.\n");
+            warn("SELinux is not enabled on this machine.\n");
             1
         }
         Refusal::UnknownFamily(name) => {
-            let line = format!("Unknown address family `{}'.\n", printable(name.as_bytes()));
-            let _ = sys::out::Out::stderr().write_all(line.as_bytes());
+            warn(&format!("Unknown address family `{}'.\n", printable(name.as_bytes())));
             1
         }
         // The kernel has had this file only until 2.4.
@@ -111,19 +112,12 @@ fn refuse(refusal: Refusal, bug_compatible: bool) -> u8 {
     }
 }
 
-/// Prints to standard output; returns the exit code.
 fn print(words: &str, code: u8) -> u8 {
-    let mut out = Out::new(Stdout::new());
-    out.buf().extend_from_slice(words.as_bytes());
-    match out.flush() {
-        Ok(()) | Err(record::SinkError::Closed) => code,
-        Err(error) => complain(&error.to_string(), 1),
-    }
+    text::print_bytes("netstat", words.as_bytes(), code)
 }
 
 /// Prints `netstat: WORDS` on stderr; returns the exit code.
 fn complain(words: &str, code: u8) -> u8 {
-    let line = format!("netstat: {}\n", printable(words.as_bytes()));
-    let _ = sys::out::Out::stderr().write_all(line.as_bytes());
+    text::complain("netstat", words);
     code
 }

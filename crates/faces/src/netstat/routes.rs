@@ -2,14 +2,15 @@
 
 use super::complain;
 use super::list::NAMES_WITHIN;
-use super::rounds::{Broken, repeat};
+use super::rounds::{RoundEnd, repeat};
 use super::switches::{RouteFamily, Routes};
 use crate::netstat::output::{
     NetworkNames, named_hosts, put_cache_heading, put_route, put_route6, put_routes_heading, put_routes6_heading,
 };
+use crate::text::warn;
 use host::routes::{Routes6, read4};
 use host::{HostNames, Ifaces, Networks, Resolver};
-use lookups::session::{Session, SessionTarget};
+use lookups::session::Session;
 use record::rows::{ProcRoute, rtf};
 use record::{LookupId, Lookups};
 use runtime::messages;
@@ -19,17 +20,13 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Prints the tables, repeatedly if requested; returns the exit code.
-pub(super) fn run(wanted: &Routes) -> u8 {
-    let session = match Session::open(SessionTarget::default()) {
-        Ok(session) => session,
-        Err(error) => return complain(&error.to_string(), 1),
-    };
+pub(super) fn run(session: &Session, wanted: &Routes) -> u8 {
     let mut out = Out::new(Stdout::new());
     let networks = if wanted.options.numeric { None } else { Networks::read(session.host()).ok() };
-    let reader = Reader { session: &session, wanted, networks: networks.unwrap_or_default() };
-    repeat(&session, wanted.continuous, || {
+    let reader = Reader { session, wanted, networks: networks.unwrap_or_default() };
+    repeat(session, wanted.continuous, || {
         let done = reader.round(&mut out);
-        let flushed = out.flush().map_err(Broken::Output);
+        let flushed = out.flush().map_err(RoundEnd::Output);
         done.and(flushed)
     })
 }
@@ -41,23 +38,22 @@ struct Reader<'s> {
 }
 
 impl Reader<'_> {
-    fn round(&self, out: &mut Out<Stdout>) -> Result<(), Broken> {
+    fn round(&self, out: &mut Out<Stdout>) -> Result<(), RoundEnd> {
         for family in &self.wanted.families {
             match family {
                 RouteFamily::Four => self.four(out)?,
                 RouteFamily::Six => self.six(out)?,
                 RouteFamily::Without(name) => {
-                    out.flush().map_err(Broken::Output)?;
-                    let line = format!("No routing for address family `{name}'.\n");
-                    let _ = sys::out::Out::stderr().write_all(line.as_bytes());
-                    return Err(Broken::Reported(3));
+                    out.flush().map_err(RoundEnd::Output)?;
+                    warn(&format!("No routing for address family `{name}'.\n"));
+                    return Err(RoundEnd::Reported(3));
                 }
             }
         }
         Ok(())
     }
 
-    fn four(&self, out: &mut Out<Stdout>) -> Result<(), Broken> {
+    fn four(&self, out: &mut Out<Stdout>) -> Result<(), RoundEnd> {
         if self.wanted.fib {
             let hosts = self.names(|want| {
                 let _ = self.each4(&Ifaces::new(), |row| {
@@ -74,7 +70,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn table4(&self, out: &mut Out<Stdout>, hosts: Option<&HostNames>) -> Result<(), Broken> {
+    fn table4(&self, out: &mut Out<Stdout>, hosts: Option<&HostNames>) -> Result<(), RoundEnd> {
         let (host, netns) = (self.session.host(), self.session.netns_id());
         let lookups = lookups(hosts);
         let names = NetworkNames { network: &|network| self.networks.name(network) };
@@ -84,9 +80,9 @@ impl Reader<'_> {
         let read = self.each4(&ifaces, |row| {
             put_route(out.buf(), row, &self.wanted.options, names, &lookups);
             if let Err(error) = out.line_done() {
-                broken = Err(Broken::Output(error));
+                broken = Err(RoundEnd::Output(error));
             } else if self.session.interrupted() {
-                broken = Err(Broken::Interrupted);
+                broken = Err(RoundEnd::Interrupted);
             }
             if broken.is_err() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
@@ -97,7 +93,7 @@ impl Reader<'_> {
             }
             Ok(_) => {}
             Err(error) => {
-                return Err(Broken::Reported(complain(&format!("cannot read the routes: {error}"), 1)));
+                return Err(RoundEnd::Reported(complain(&format!("cannot read the routes: {error}"), 1)));
             }
         }
         Ok(())
@@ -111,11 +107,11 @@ impl Reader<'_> {
         read4(self.session.host(), self.session.netns_id(), None, ifaces, each)
     }
 
-    fn six(&self, out: &mut Out<Stdout>) -> Result<(), Broken> {
+    fn six(&self, out: &mut Out<Stdout>) -> Result<(), RoundEnd> {
         let (host, netns) = (self.session.host(), self.session.netns_id());
         let routes = Routes6::read(host, netns, None).map_err(|error| {
             out.buf().extend_from_slice(b"INET6 (IPv6) not configured in this system.\n");
-            Broken::Reported(complain(&error.to_string(), 1))
+            RoundEnd::Reported(complain(&error.to_string(), 1))
         })?;
         let hosts = self.names(|want| routes.iter().for_each(|row| want(&row)));
         let lookups = lookups(hosts.as_ref());
@@ -124,7 +120,7 @@ impl Reader<'_> {
             put_routes6_heading(out.buf(), cache);
             for row in routes.iter().filter(|row| (row.flags & rtf::CACHE != 0) == cache) {
                 put_route6(out.buf(), &row, &self.wanted.options, &lookups);
-                out.line_done().map_err(Broken::Output)?;
+                out.line_done().map_err(RoundEnd::Output)?;
             }
         }
         Ok(())

@@ -2,7 +2,7 @@
 
 use super::complain;
 use super::switches::Statistics as Wanted;
-use crate::netstat::output::{Garbled, Statistics};
+use crate::netstat::output::{GarbledFile, Statistics};
 use record::SinkError;
 use runtime::stdout::Stdout;
 use sinks::Out;
@@ -61,7 +61,7 @@ impl Counters<'_> {
 }
 
 /// Reports a garbled file. Lines printed before the error remain, and the exit code does not change.
-fn tell(outcome: Result<(), Garbled>, file: &str) {
+fn tell(outcome: Result<(), GarbledFile>, file: &str) {
     if outcome.is_err() {
         complain(&format!("/proc/net/{file} is malformed: the rest is left out"), 0);
     }

@@ -1,14 +1,14 @@
 //! Parses netstat's switches into a request.
 
-use crate::getopt::{self, Getopt, Spec};
-use crate::netstat::output::{Counted, RouteColumns, RouteOptions, Show, SocketLayout};
+use crate::getopt::{self, Getopt, Spec, spec};
+use crate::netstat::output::{CounterBlocks, RouteColumns, RouteOptions, Show, SocketLayout};
 use crate::selinux;
 use crate::text::printable;
 use sockets::Families;
 
 /// The request that the command line makes.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Asked {
+pub(super) enum NetstatTask {
     /// Sockets.
     List(List),
     /// Counters (`-s`).
@@ -40,7 +40,7 @@ pub(super) struct List {
 /// Counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Statistics {
-    pub(super) counted: Counted,
+    pub(super) counted: CounterBlocks,
     /// Counters of IPv6.
     pub(super) six: bool,
 }
@@ -86,7 +86,7 @@ pub(super) enum Refusal {
     /// getopt's message, or None if netstat prints only its usage.
     Usage(Option<String>),
     /// A switch that this face does not support, and the alternative.
-    NotHere { switch: &'static str, instead: &'static str },
+    Unsupported { switch: &'static str, instead: &'static str },
     /// `-Z` while SELinux is off.
     NoSelinux,
     /// An unknown address family.
@@ -99,7 +99,7 @@ pub(super) enum Refusal {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
-    /// Bits of [`Given::on`].
+    /// Bits of [`GivenSwitches::on`].
     On(u32),
     Family(&'static str),
     Families,
@@ -108,7 +108,7 @@ enum Switch {
     Context,
     /// Has no effect here.
     Nothing,
-    NotHere(&'static str, &'static str),
+    Unsupported(&'static str, &'static str),
     Help,
     Usage,
     Version,
@@ -144,7 +144,7 @@ const SYMBOLIC: u32 = 1 << 17;
 const NUMERIC: u32 = NUMERIC_HOSTS | NUMERIC_PORTS | NUMERIC_USERS;
 
 const fn switch(letter: u8, long: &'static str, what: Switch) -> Spec<Switch> {
-    Spec { letter, long, value: false, what }
+    spec(letter, long, false, what)
 }
 
 const fn family(name: &'static str, means: &'static str) -> Spec<Switch> {
@@ -163,10 +163,11 @@ const SWITCHES: &[Spec<Switch>] = &[
     switch(b'h', "help", Switch::Help), switch(b'?', "", Switch::Usage),
     switch(b'r', "route", Switch::Listing(Listing::Routes)),
     switch(b'M', "masquerade", Switch::Listing(Listing::Masquerade)),
-    Spec { letter: b'A', long: "protocol", value: true, what: Switch::Families }, switch(b't', "tcp", Switch::On(TCP)),
+    spec(b'A', "protocol", true, Switch::Families), switch(b't', "tcp", Switch::On(TCP)),
     switch(b'S', "sctp", Switch::On(SCTP)), switch(b'u', "udp", Switch::On(UDP)),
     switch(b'U', "udplite", Switch::On(UDPLITE)), switch(b'w', "raw", Switch::On(RAW)),
-    switch(b'2', "l2cap", Switch::NotHere("-2", BLUETOOTH)), switch(b'f', "rfcomm", Switch::NotHere("-f", BLUETOOTH)),
+    switch(b'2', "l2cap", Switch::Unsupported("-2", BLUETOOTH)),
+    switch(b'f', "rfcomm", Switch::Unsupported("-f", BLUETOOTH)),
     switch(b'l', "listening", Switch::On(LISTENING)), switch(b'a', "all", Switch::On(ALL)),
     switch(b'o', "timers", Switch::On(TIMERS)), switch(b'c', "continuous", Switch::On(CONTINUOUS)),
     switch(b'e', "extend", Switch::Extend), switch(b'p', "programs", Switch::On(PROGRAMS)),
@@ -180,7 +181,7 @@ const SWITCHES: &[Spec<Switch>] = &[
 
 /// The given switches, before they are checked against each other.
 #[derive(Default)]
-struct Given {
+struct GivenSwitches {
     /// The switches that are only on or off, as bits.
     on: u32,
     /// Families in the order given, including duplicates.
@@ -189,20 +190,20 @@ struct Given {
     extended: u32,
     /// More than one is an error.
     listings: Vec<Listing>,
-    not_here: Option<(&'static str, &'static str)>,
+    unsupported: Option<(&'static str, &'static str)>,
 }
 
 /// Parses the command line into a request.
-pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, Refusal> {
-    let mut given = Given::default();
+pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<NetstatTask, Refusal> {
+    let mut given = GivenSwitches::default();
     let mut getopt = Getopt::new(SWITCHES, words);
     while let Some((what, value)) = getopt.next().map_err(|message| Refusal::Usage(Some(message)))? {
         match what {
-            Switch::Help => return Ok(Asked::Help),
-            Switch::Version => return Ok(Asked::Version),
+            Switch::Help => return Ok(NetstatTask::Help),
+            Switch::Version => return Ok(NetstatTask::Version),
             Switch::Usage => return Err(Refusal::Usage(None)),
             Switch::Context if !selinux::enabled(&sys::Host::live()) => return Err(Refusal::NoSelinux),
-            Switch::Context => given.take(Switch::NotHere("-Z", "`ss -Z`")),
+            Switch::Context => given.take(Switch::Unsupported("-Z", "`ss -Z`")),
             Switch::Families => add_families(&mut given, &value)?,
             other => given.take(other),
         }
@@ -210,17 +211,17 @@ pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Asked, 
     // netstat ignores operands.
     let _ignored = getopt.into_rest();
     match given.listings.as_slice() {
-        [] => given.into_list(bug_compatible).map(Asked::List),
-        [Listing::Statistics] => given.into_statistics().map(Asked::Statistics),
-        [Listing::Interfaces] => Ok(Asked::Interfaces(given.into_interfaces(bug_compatible))),
-        [Listing::Routes] => given.into_routes(bug_compatible).map(Asked::Routes),
+        [] => given.into_list(bug_compatible).map(NetstatTask::List),
+        [Listing::Statistics] => given.into_statistics().map(NetstatTask::Statistics),
+        [Listing::Interfaces] => Ok(NetstatTask::Interfaces(given.into_interfaces(bug_compatible))),
+        [Listing::Routes] => given.into_routes(bug_compatible).map(NetstatTask::Routes),
         [Listing::Masquerade] => Err(Refusal::NoMasquerade),
         _ => Err(Refusal::Usage(None)),
     }
 }
 
 /// Parses the list of `-A inet,unix`.
-fn add_families(given: &mut Given, list: &[u8]) -> Result<(), Refusal> {
+fn add_families(given: &mut GivenSwitches, list: &[u8]) -> Result<(), Refusal> {
     for name in list.split(|&b| b == b',') {
         let means = SWITCHES.iter().find_map(|spec| match spec.what {
             Switch::Family(means) if spec.long.as_bytes() == name => Some(means),
@@ -233,15 +234,15 @@ fn add_families(given: &mut Given, list: &[u8]) -> Result<(), Refusal> {
     Ok(())
 }
 
-impl Given {
+impl GivenSwitches {
     fn take(&mut self, switch: Switch) {
         match switch {
             Switch::On(bits) => self.on |= bits,
             Switch::Family(name) => self.families.push(name),
             Switch::Extend => self.extended += 1,
             Switch::Listing(listing) => self.listings.push(listing),
-            Switch::NotHere(switch, instead) => {
-                self.not_here.get_or_insert((switch, instead));
+            Switch::Unsupported(switch, instead) => {
+                self.unsupported.get_or_insert((switch, instead));
             }
             Switch::Nothing | Switch::Context | Switch::Families | Switch::Help | Switch::Usage | Switch::Version => {}
         }
@@ -259,7 +260,7 @@ impl Given {
     fn into_statistics(self) -> Result<Statistics, Refusal> {
         let all = !self.on(TCP | UDP | UDPLITE | RAW | SCTP);
         let [raw, tcp, udp, sctp] = [RAW, TCP, UDP, SCTP].map(|table| all || self.on(table));
-        let counted = Counted { raw, tcp, udp, sctp };
+        let counted = CounterBlocks { raw, tcp, udp, sctp };
         match self.families.as_slice() {
             [] | ["inet"] => Ok(Statistics { counted, six: false }),
             ["inet6"] => Ok(Statistics { counted, six: true }),
@@ -278,7 +279,7 @@ impl Given {
                 "inet" => RouteFamily::Four,
                 "inet6" => RouteFamily::Six,
                 "unix" => RouteFamily::Without("unix"),
-                other => return Err(Refusal::NotHere { switch: other, instead: "nothing in netwren" }),
+                other => return Err(Refusal::Unsupported { switch: other, instead: "nothing in netwren" }),
             });
         }
         if families.is_empty() {
@@ -297,13 +298,13 @@ impl Given {
 
     fn into_list(self, bug_compatible: bool) -> Result<List, Refusal> {
         let known = |name: &&str| matches!(*name, "inet" | "inet6" | "unix");
-        let not_here = [
-            self.not_here,
+        let unsupported = [
+            self.unsupported,
             self.on(SCTP).then_some(("-S", "`ss -S`")),
             self.families.iter().find(|name| !known(name)).map(|name| (*name, "nothing in netwren")),
         ];
-        if let Some((switch, instead)) = not_here.into_iter().flatten().next() {
-            return Err(Refusal::NotHere { switch, instead });
+        if let Some((switch, instead)) = unsupported.into_iter().flatten().next() {
+            return Err(Refusal::Unsupported { switch, instead });
         }
         let (four, six, unix) = (self.has("inet"), self.has("inet6"), self.has("unix"));
         let named = self.on(TCP | UDP | UDPLITE | RAW);
@@ -370,13 +371,13 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
-    fn asked(line: &str) -> Result<Asked, Refusal> {
+    fn asked(line: &str) -> Result<NetstatTask, Refusal> {
         parse(line.split(' ').filter(|w| !w.is_empty()).map(|w| w.as_bytes().to_vec()).collect(), false)
     }
 
     fn list(line: &str) -> List {
         match asked(line).unwrap() {
-            Asked::List(list) => list,
+            NetstatTask::List(list) => list,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -437,16 +438,16 @@ mod tests {
 
     #[test]
     fn counters() {
-        let all = Counted { raw: true, tcp: true, udp: true, sctp: true };
-        let none = Counted { raw: false, tcp: false, udp: false, sctp: false };
+        let all = CounterBlocks { raw: true, tcp: true, udp: true, sctp: true };
+        let none = CounterBlocks { raw: false, tcp: false, udp: false, sctp: false };
         for (line, counted, six) in [
             ("-s", all, false),
-            ("-st", Counted { tcp: true, ..none }, false),
+            ("-st", CounterBlocks { tcp: true, ..none }, false),
             ("-s4", all, false),
-            ("-suw6", Counted { raw: true, udp: true, ..none }, true),
+            ("-suw6", CounterBlocks { raw: true, udp: true, ..none }, true),
             ("--statistics --udplite", none, false),
         ] {
-            assert_eq!(asked(line), Ok(Asked::Statistics(Statistics { counted, six })), "{line}");
+            assert_eq!(asked(line), Ok(NetstatTask::Statistics(Statistics { counted, six })), "{line}");
         }
         assert_eq!(asked("-s46"), Err(Refusal::NoStatistics("inet,inet6".into())));
         assert_eq!(asked("-sx"), Err(Refusal::NoStatistics("unix".into())));
@@ -456,7 +457,7 @@ mod tests {
     #[test]
     fn routes() {
         let routes = |line: &str| match asked(line).unwrap() {
-            Asked::Routes(routes) => routes,
+            NetstatTask::Routes(routes) => routes,
             other => panic!("{line}: {other:?}"),
         };
         use RouteColumns::{All, Metric, Nothing, Transport};
@@ -486,10 +487,10 @@ mod tests {
     #[test]
     fn interfaces_and_groups() {
         let plain = Interfaces { all: false, long: false, continuous: false, bug_compatible: false };
-        assert_eq!(asked("-i"), Ok(Asked::Interfaces(plain)));
-        assert_eq!(asked("-ig"), Ok(Asked::Interfaces(plain)));
+        assert_eq!(asked("-i"), Ok(NetstatTask::Interfaces(plain)));
+        assert_eq!(asked("-ig"), Ok(NetstatTask::Interfaces(plain)));
         let full = Interfaces { all: true, long: true, continuous: true, ..plain };
-        assert_eq!(asked("--interfaces -ace -6"), Ok(Asked::Interfaces(full)));
+        assert_eq!(asked("--interfaces -ace -6"), Ok(NetstatTask::Interfaces(full)));
         for (line, blocks) in [
             ("-g", (false, true, false)),
             ("-gx", (false, true, true)),
@@ -518,13 +519,13 @@ mod tests {
             ("-rM", Refusal::Usage(None)),
             ("-rr", Refusal::Usage(None)),
             ("-ir", Refusal::Usage(None)),
-            ("-r --ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
-            ("--ipx", Refusal::NotHere { switch: "ipx", instead: "nothing in netwren" }),
+            ("-r --ipx", Refusal::Unsupported { switch: "ipx", instead: "nothing in netwren" }),
+            ("--ipx", Refusal::Unsupported { switch: "ipx", instead: "nothing in netwren" }),
             ("-A foo", Refusal::UnknownFamily("foo".into())),
         ] {
             assert_eq!(asked(line), Err(expected), "{line}");
         }
-        assert_eq!(asked("-t --help -j"), Ok(Asked::Help));
-        assert_eq!(asked("-V"), Ok(Asked::Version));
+        assert_eq!(asked("-t --help -j"), Ok(NetstatTask::Help));
+        assert_eq!(asked("-V"), Ok(NetstatTask::Version));
     }
 }

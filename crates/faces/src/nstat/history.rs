@@ -27,7 +27,7 @@ pub(super) enum HistoryFault {
     /// It belongs to another user, or has several hard links.
     NotOurs,
     /// It has an invalid line.
-    Garbled,
+    GarbledFile,
 }
 
 /// An open history file, locked against other processes.
@@ -97,7 +97,7 @@ fn parsed(text: &str) -> Result<Option<Vec<CounterEntry>>, HistoryFault> {
     for line in text.lines() {
         match line.strip_prefix('#') {
             Some(of) => source = of,
-            None => counted.push(entry(line).ok_or(HistoryFault::Garbled)?),
+            None => counted.push(entry(line).ok_or(HistoryFault::GarbledFile)?),
         }
     }
     if counted.is_empty() {
@@ -148,7 +148,7 @@ mod tests {
         assert_eq!(of("#kernel\nUdpNoPorts   7   0.0\n").unwrap(), Some(vec![("UdpNoPorts".to_owned(), 7)]));
         assert_eq!(of("UdpNoPorts 7\n").unwrap(), Some(vec![("UdpNoPorts".to_owned(), 7)]));
         assert_eq!(of("#3.sampling_interval=1\nUdpNoPorts 7 0.0\n").unwrap(), None);
-        assert_eq!(of("#kernel\nUdpNoPorts\n").unwrap_err(), "Garbled");
-        assert_eq!(of("UdpNoPorts x\n").unwrap_err(), "Garbled");
+        assert_eq!(of("#kernel\nUdpNoPorts\n").unwrap_err(), "GarbledFile");
+        assert_eq!(of("UdpNoPorts x\n").unwrap_err(), "GarbledFile");
     }
 }

@@ -8,14 +8,11 @@ mod history;
 pub mod output;
 mod switches;
 
-use super::text::printable;
+use super::text::{self, warn};
 use crate::nstat::output::NstatWriter;
 use counters::read_sockets;
 use history::{CounterEntry, History, HistoryFault};
 use record::rows::CounterSource;
-use runtime::stdout::Stdout;
-use sinks::Out;
-use std::os::unix::ffi::OsStrExt;
 use switches::{NstatOptions, NstatTask, Refusal};
 use sys::{Errno, Host};
 
@@ -50,18 +47,19 @@ pub(crate) fn switches() -> Vec<String> {
 
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
-    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
-    match switches::parse(words) {
-        Ok(NstatTask::Counters(wanted)) => shown(&wanted),
-        Ok(NstatTask::Version) => print(if call.bug_compatible { OLD_VERSION } else { VERSION }.as_bytes()),
+    match switches::parse(call.words()) {
+        Ok(NstatTask::Counters(wanted)) => show_counters(&wanted),
+        Ok(NstatTask::Version) => {
+            text::print_bytes("nstat", if call.bug_compatible { OLD_VERSION } else { VERSION }.as_bytes(), 0)
+        }
         Ok(NstatTask::Help) => {
             let beyond = if call.bug_compatible { "" } else { BEYOND };
-            tell(&format!("{USAGE}{beyond}"));
+            warn(&format!("{USAGE}{beyond}"));
             WRONG
         }
         Err(Refusal::Usage(message)) => {
             complain(&message);
-            tell(USAGE);
+            warn(USAGE);
             WRONG
         }
         Err(Refusal::Interval) => {
@@ -76,7 +74,7 @@ pub(crate) fn run(call: &super::Call) -> u8 {
 }
 
 /// Shows the counters and stores them.
-fn shown(wanted: &NstatOptions) -> u8 {
+fn show_counters(wanted: &NstatOptions) -> u8 {
     let path = history::path();
     if wanted.reset {
         // A missing file is fine.
@@ -86,11 +84,11 @@ fn shown(wanted: &NstatOptions) -> u8 {
     if !wanted.ignore || !wanted.no_update {
         match History::open(&path, wanted.ignore) {
             Ok(history) => kept = Some(history),
-            Err(fault) => return refused(&fault),
+            Err(fault) => return report(&fault),
         }
     }
     let before = kept.as_mut().and_then(History::take);
-    let now = match counted() {
+    let now = match read_counters() {
         Ok(now) => now,
         Err(error) => {
             complain(&error.to_string());
@@ -99,7 +97,7 @@ fn shown(wanted: &NstatOptions) -> u8 {
     };
     let code = match wanted.no_output {
         true => 0,
-        false => print(&text(wanted, &now, before.as_deref().filter(|_| !wanted.ignore))),
+        false => text::print_bytes("nstat", &output_of(wanted, &now, before.as_deref().filter(|_| !wanted.ignore)), 0),
     };
     if wanted.no_update {
         return code;
@@ -112,7 +110,7 @@ fn shown(wanted: &NstatOptions) -> u8 {
 }
 
 /// The output: differences if there are previous values, else totals.
-fn text(wanted: &NstatOptions, now: &[CounterEntry], before: Option<&[CounterEntry]>) -> Vec<u8> {
+fn output_of(wanted: &NstatOptions, now: &[CounterEntry], before: Option<&[CounterEntry]>) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = NstatWriter::begin(wanted.style, &mut out);
     let mut rest = before.unwrap_or_default();
@@ -132,7 +130,7 @@ fn text(wanted: &NstatOptions, now: &[CounterEntry], before: Option<&[CounterEnt
 }
 
 /// Reads the kernel's counters in nstat's order.
-fn counted() -> Result<Vec<CounterEntry>, sys::SysError> {
+fn read_counters() -> Result<Vec<CounterEntry>, sys::SysError> {
     let host = Host::live();
     let reading = read_sockets(&host, 0)?;
     let mut all = Vec::new();
@@ -150,15 +148,15 @@ fn counted() -> Result<Vec<CounterEntry>, sys::SysError> {
     Ok(all)
 }
 
-fn refused(fault: &HistoryFault) -> u8 {
+fn report(fault: &HistoryFault) -> u8 {
     match fault {
         HistoryFault::Open(error) => complain(&format!("open history file: {}", words_of(error))),
         HistoryFault::Lock(error) => complain(&format!("flock history file: {error}")),
         HistoryFault::NotOurs => {
             complain("something is so wrong with history file, that I prefer not to proceed.");
         }
-        HistoryFault::Garbled => {
-            tell("nstat.c:146: error parsing history file\n");
+        HistoryFault::GarbledFile => {
+            warn("nstat.c:146: error parsing history file\n");
             return 254;
         }
     }
@@ -172,24 +170,7 @@ fn words_of(error: &std::io::Error) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Prints to standard output; returns the exit code.
-fn print(text: &[u8]) -> u8 {
-    let mut out = Out::new(Stdout::new());
-    out.buf().extend_from_slice(text);
-    match out.flush() {
-        Ok(()) | Err(record::SinkError::Closed) => 0,
-        Err(error) => {
-            complain(&error.to_string());
-            1
-        }
-    }
-}
-
 /// Prints `nstat: WORDS` on stderr.
 fn complain(words: &str) {
-    tell(&format!("nstat: {}\n", printable(words.as_bytes())));
-}
-
-fn tell(text: &str) {
-    let _ = sys::out::Out::stderr().write_all(text.as_bytes());
+    text::complain("nstat", words);
 }

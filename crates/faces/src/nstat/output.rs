@@ -1,6 +1,6 @@
 //! The bytes of nstat (iproute2 6.1): one counter per line, or one JSON object.
 
-use crate::pieces::{Left, Face, put};
+use crate::pieces::{Left, Outside, put};
 
 /// The word for the kernel's own counters, which nstat writes above the counters and into its history.
 pub const NSTAT_SOURCE: &str = "kernel";
@@ -41,7 +41,7 @@ impl NstatWriter {
     /// Appends a counter; `overflow` is true if it is smaller than before.
     pub fn put(&mut self, out: &mut Vec<u8>, name: &str, value: u64, overflow: bool) {
         if self.style == NstatStyle::Lines {
-            put!(out, Left(Face(name.as_bytes(), false), NAME), Left(value, VALUE));
+            put!(out, Left(Outside(name.as_bytes(), false), NAME), Left(value, VALUE));
             // The rate, which only nstat's daemon knows.
             put!(out, "   0.0", if overflow { " (overflow)\n" } else { "\n" });
             return;

@@ -1,6 +1,6 @@
 //! The switches of nstat.
 
-use crate::getopt::{self, Getopt, Spec};
+use crate::getopt::{self, Getopt, Spec, spec};
 use crate::nstat::output::NstatStyle;
 
 /// The task that the command line selects.
@@ -65,10 +65,6 @@ enum NstatSwitch {
     Interval,
     Json,
     Pretty,
-}
-
-const fn spec(letter: u8, long: &'static str, value: bool, what: NstatSwitch) -> Spec<NstatSwitch> {
-    Spec { letter, long, value, what }
 }
 
 #[rustfmt::skip]

@@ -3,8 +3,8 @@
 use super::filter_file;
 use super::states;
 use super::stop::{SINCE_6_15, Stop};
-use super::tables::{Asked, Db, FAMILIES, Family};
-use crate::getopt::{self, Getopt, Spec};
+use super::tables::{Db, FAMILIES, Family, Selection};
+use crate::getopt::{self, Getopt, Spec, spec};
 use crate::selinux;
 use crate::ss::output::{Context, Layout, Options, show};
 use crate::text::printable;
@@ -33,24 +33,20 @@ enum Switch {
     Kill,
     Events,
     /// A missing feature: the meaning of the switch, and the alternative.
-    Later(&'static str, &'static str),
+    Unsupported(&'static str, &'static str),
 }
 
-const fn spec(letter: u8, long: &'static str, value: bool, what: Switch) -> Spec<Switch> {
-    Spec { letter, long, value, what }
-}
-
-const fn shown(letter: u8, long: &'static str, bits: u32) -> Spec<Switch> {
+const fn shows(letter: u8, long: &'static str, bits: u32) -> Spec<Switch> {
     spec(letter, long, false, Switch::Show(bits))
 }
 
 /// All switches of ss 6.15 in its order, because messages list them in that order.
 #[rustfmt::skip]
 const SWITCHES: &[Spec<Switch>] = &[
-    shown(b'n', "numeric", show::NUMERIC), shown(b'r', "resolve", show::RESOLVE), shown(b'o', "options", show::TIMERS),
-    shown(b'e', "extended", show::TIMERS | show::DETAILS), shown(b'm', "memory", show::MEMORY),
-    shown(b'i', "info", show::INFO), shown(b'p', "processes", show::PROCESSES), shown(b'T', "threads", show::THREADS),
-    shown(b'b', "bpf", show::TIMERS | show::FILTERS), spec(b'E', "events", false, Switch::Events),
+    shows(b'n', "numeric", show::NUMERIC), shows(b'r', "resolve", show::RESOLVE), shows(b'o', "options", show::TIMERS),
+    shows(b'e', "extended", show::TIMERS | show::DETAILS), shows(b'm', "memory", show::MEMORY),
+    shows(b'i', "info", show::INFO), shows(b'p', "processes", show::PROCESSES), shows(b'T', "threads", show::THREADS),
+    shows(b'b', "bpf", show::TIMERS | show::FILTERS), spec(b'E', "events", false, Switch::Events),
     spec(b'd', "dccp", false, Switch::Table(Db::Dccp)), spec(b't', "tcp", false, Switch::Table(Db::Tcp)),
     spec(b'S', "sctp", false, Switch::Table(Db::Sctp)), spec(b'u', "udp", false, Switch::Table(Db::Udp)),
     spec(b'w', "raw", false, Switch::Table(Db::Raw)), spec(b'x', "unix", false, Switch::Only(Family::Unix)),
@@ -64,19 +60,19 @@ const SWITCHES: &[Spec<Switch>] = &[
     spec(b'V', "version", false, Switch::Version), spec(b'v', "", false, Switch::Version),
     spec(b'h', "help", false, Switch::Help), spec(b'Z', "context", false, Switch::Context(Context::Process)),
     spec(b'z', "contexts", false, Switch::Context(Context::Socket)), spec(b'N', "net", true, Switch::Net),
-    shown(0, "tipcinfo", show::TIPC), shown(0, "tos", show::TOS), shown(0, "cgroup", show::CGROUP),
+    shows(0, "tipcinfo", show::TIPC), shows(0, "tos", show::TOS), shows(0, "cgroup", show::CGROUP),
     spec(b'K', "kill", false, Switch::Kill), spec(b'H', "no-header", false, Switch::Hide(show::HEADER)),
     spec(0, "xdp", false, Switch::Only(Family::Xdp)), spec(b'M', "mptcp", false, Switch::Table(Db::Mptcp)),
-    shown(b'O', "oneline", show::ONE_LINE), spec(b'Q', "no-queues", false, Switch::Hide(show::QUEUES)),
-    shown(0, "inet-sockopt", show::SOCKOPT),
-    spec(0, "bpf-maps", false, Switch::Later("socket storage", "netwren has no substitute")),
-    spec(0, "bpf-map-id", true, Switch::Later("socket storage", "netwren has no substitute")),
+    shows(b'O', "oneline", show::ONE_LINE), spec(b'Q', "no-queues", false, Switch::Hide(show::QUEUES)),
+    shows(0, "inet-sockopt", show::SOCKOPT),
+    spec(0, "bpf-maps", false, Switch::Unsupported("socket storage", "netwren has no substitute")),
+    spec(0, "bpf-map-id", true, Switch::Unsupported("socket storage", "netwren has no substitute")),
 ];
 
 /// The result of the switches and the state words.
 #[derive(Debug)]
 pub(super) struct Flags {
-    pub(super) asked: Asked,
+    pub(super) asked: Selection,
     /// Display options. The columns Netid and State are decided after the expression is parsed.
     pub(super) options: Options,
     /// `-N`
@@ -105,7 +101,7 @@ pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) ->
         SWITCHES.iter().filter(|s| layout == Layout::V6_15 || !SINCE_6_15.contains(&s.long)).copied().collect();
     let mut getopt = Getopt::new(&known, args);
     let flags = Flags {
-        asked: Asked::nothing(layout),
+        asked: Selection::nothing(layout),
         options: Options { bug_compatible, ..Options::plain(layout).without(show::NUMERIC) },
         netns: None,
         summary: false,
@@ -157,7 +153,7 @@ impl Reader {
             Switch::Version => return Err(Stop::version(options.layout, options.bug_compatible)),
             Switch::Help => return Err(Stop::help()),
             Switch::Net => self.flags.netns = Some(value.to_vec()),
-            Switch::Later(what, instead) => return Err(Stop::later(what, instead)),
+            Switch::Unsupported(what, instead) => return Err(Stop::unsupported(what, instead)),
         }
         Ok(())
     }

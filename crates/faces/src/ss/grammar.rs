@@ -7,7 +7,7 @@ use super::Stop;
 use super::condition::{Condition, Side};
 use super::environment::Environment;
 use super::operand::{self, Kind};
-use super::tables::Asked;
+use super::tables::Selection;
 use super::token::{Compare, Subject, Token, split, token};
 use crate::text::printable;
 use std::collections::VecDeque;
@@ -21,7 +21,7 @@ const DEPTH_MAX: usize = 100;
 /// Parses the expression; returns None if it is empty. Families named in it narrow `asked`.
 pub(super) fn parse(
     args: &[Vec<u8>],
-    asked: &mut Asked,
+    asked: &mut Selection,
     environment: &dyn Environment,
 ) -> Result<Option<Condition>, Stop> {
     let mut parser = Parser { words: split(args), ahead: None, kind: Kind::Address, asked, environment, depth: 0 };
@@ -48,7 +48,7 @@ struct Parser<'p> {
     ahead: Option<Ahead>,
     /// The kind of the next bare word, set by the left side of a comparison.
     kind: Kind,
-    asked: &'p mut Asked,
+    asked: &'p mut Selection,
     environment: &'p dyn Environment,
     depth: usize,
 }

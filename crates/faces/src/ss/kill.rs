@@ -1,6 +1,7 @@
 //! `-K`: closes the matching sockets and shows those that it closed.
 
 use crate::ss::output::Options;
+use crate::text::warn;
 use lookups::session::Session;
 use record::rows::Socket;
 use record::{Accounting, Next, Proto};
@@ -79,7 +80,7 @@ impl<'s> Killer<'s> {
             CloseOutcome::Denied => {
                 self.denied = true;
                 // This is ss's message. ss then continues with /proc, where nothing can be closed.
-                let _ = sys::Out::stderr().write_all(b"SOCK_DESTROY answers: Operation not permitted\n");
+                warn("SOCK_DESTROY answers: Operation not permitted\n");
                 Next::Stop
             }
             CloseOutcome::Failed(words) => {

@@ -36,7 +36,6 @@ use crate::ss::output::{Layout, show};
 use live::Live;
 use lookups::lazy_ifaces::LazyIfaces;
 use lookups::session::{OpenError, Session, SessionTarget};
-use std::os::unix::ffi::OsStringExt;
 use stop::Stop;
 
 /// The switches of ss, for completion.
@@ -46,8 +45,7 @@ pub(crate) fn switches() -> Vec<String> {
 
 /// True if ss accepts the arguments: its switches and the expression after them.
 pub(crate) fn accepts(call: &super::Call) -> bool {
-    let args = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
-    let Ok(flags) = flags::parse(args, installed::layout(), call.bug_compatible) else { return false };
+    let Ok(flags) = flags::parse(call.words(), installed::layout(), call.bug_compatible) else { return false };
     let Ok(session) = Session::open(SessionTarget::default()) else { return false };
     let ifaces = LazyIfaces::new(&session);
     request::make(&flags, &Live::new(&session, &ifaces)).is_ok()
@@ -63,8 +61,7 @@ pub(crate) fn run(call: &super::Call) -> u8 {
 }
 
 fn answer(call: &super::Call, layout: Layout) -> Result<u8, Stop> {
-    let args = call.args.iter().map(|arg| arg.clone().into_vec()).collect();
-    let mut flags = flags::parse(args, layout, call.bug_compatible)?;
+    let mut flags = flags::parse(call.words(), layout, call.bug_compatible)?;
     flags.options.screen = sys::term::width(sys::term::STDOUT);
     let netns = flags.netns.as_deref().map(|name| String::from_utf8_lossy(name).into_owned());
     let target =

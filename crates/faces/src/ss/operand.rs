@@ -4,7 +4,7 @@ use super::Stop;
 use super::condition::{HostCond, Hosts};
 use super::environment::Environment;
 use super::number;
-use super::tables::{Asked, Db, Family};
+use super::tables::{Db, Family, Selection};
 use crate::ss::output::{ethertype_of, netlink_protocol_of};
 use crate::text::printable;
 use record::{Addr, Prefix, Proto};
@@ -29,7 +29,12 @@ pub(super) enum Operand {
 }
 
 /// Parses a word. If it names a family, only that family is shown.
-pub(super) fn read(word: &[u8], kind: Kind, asked: &mut Asked, environment: &dyn Environment) -> Result<Operand, Stop> {
+pub(super) fn read(
+    word: &[u8],
+    kind: Kind,
+    asked: &mut Selection,
+    environment: &dyn Environment,
+) -> Result<Operand, Stop> {
     match kind {
         Kind::Address | Kind::Port => host(word, kind == Kind::Port, asked, environment).map(Operand::Host),
         Kind::Dev => dev(word, environment).map(Operand::Dev),
@@ -63,7 +68,7 @@ const FAMILY_WORDS: &[(&[u8], Family)] = &[
     (b"inet:", Family::Inet), (b"inet6:", Family::Inet6),
 ];
 
-fn host(word: &[u8], is_port: bool, asked: &mut Asked, environment: &dyn Environment) -> Result<HostCond, Stop> {
+fn host(word: &[u8], is_port: bool, asked: &mut Selection, environment: &dyn Environment) -> Result<HostCond, Stop> {
     let named = FAMILY_WORDS.iter().find_map(|(prefix, family)| Some((word.strip_prefix(*prefix)?, *family)));
     let (word, family) = match named {
         Some((rest, family)) => (rest, Some(family)),
@@ -74,7 +79,7 @@ fn host(word: &[u8], is_port: bool, asked: &mut Asked, environment: &dyn Environ
         None | Some(Family::Inet | Family::Inet6) => inet(word, is_port, family, asked, environment)?,
         Some(Family::Packet) => protocol(word, ethertype, |port| environment.iface_index(port).map(i64::from))?,
         Some(Family::Netlink) => protocol(word, netlink_protocol, |port| (port == b"kernel").then_some(0))?,
-        Some(_) => return Err(Stop::later("a filter by vsock address", "use `netwren sockets 'proto = vsock'`")),
+        Some(_) => return Err(Stop::unsupported("a filter by vsock address", "use `netwren sockets 'proto = vsock'`")),
     };
     if let Some(family) = family {
         asked.only_family(family);
@@ -125,7 +130,7 @@ fn inet(
     word: &[u8],
     is_port: bool,
     family: Option<Family>,
-    asked: &Asked,
+    asked: &Selection,
     environment: &dyn Environment,
 ) -> Result<HostCond, Stop> {
     let (addr, mut port) = cut(word).ok_or_else(|| Stop::operand(CANNOT))?;
@@ -165,7 +170,7 @@ fn cut(word: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 }
 
 /// Parses a number, or the name of a service in one of the protocols shown. −1 means any port.
-fn port_number(word: &[u8], asked: &Asked, environment: &dyn Environment) -> Result<Option<i64>, Stop> {
+fn port_number(word: &[u8], asked: &Selection, environment: &dyn Environment) -> Result<Option<i64>, Stop> {
     if let Some(number) = number::integer(word) {
         return Ok((number != -1).then_some(number));
     }

@@ -5,7 +5,7 @@ use super::environment::Environment;
 use super::expr::test;
 use super::flags::Flags;
 use super::stop::Stop;
-use super::tables::{Asked, Db, Family, PACKET, UNIX, VSOCK};
+use super::tables::{Db, Family, PACKET, Selection, UNIX, VSOCK};
 use super::translate::expr;
 use super::{grammar, states};
 use crate::ss::output::{Options, show};
@@ -152,7 +152,7 @@ fn show_whole_file(questions: &mut [Question], condition: Option<&Condition>, en
 }
 
 /// Removes the bound-only state if the user did not name it and it would cost too much; returns true if so.
-fn drop_bound(asked: &mut Asked, flags: &Flags, environment: &dyn Environment) -> bool {
+fn drop_bound(asked: &mut Selection, flags: &Flags, environment: &dyn Environment) -> bool {
     let asks = asked.has(Db::Tcp) && asked.states & states::BOUND != 0 && !flags.bound_is_meant && !flags.events;
     let drops = asks && environment.tcp_sockets(BOUND_MAX) >= BOUND_MAX;
     if drops {
@@ -163,7 +163,7 @@ fn drop_bound(asked: &mut Asked, flags: &Flags, environment: &dyn Environment) -
 
 /// vsock, TIPC and AF_XDP sockets, which ss shows last.
 fn late_questions(
-    asked: &Asked,
+    asked: &Selection,
     stateless: bool,
     condition: Option<&Condition>,
     environment: &dyn Environment,
@@ -201,7 +201,7 @@ fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
 
 fn question(
     proto: Proto,
-    asked: &Asked,
+    asked: &Selection,
     condition: Option<&Condition>,
     environment: &dyn Environment,
     flags: &Flags,
@@ -230,7 +230,7 @@ fn question(
 
 /// See [`Question::of_netlink`]. Excludes TCP: its tables are large, and every relevant kernel reports them via
 /// netlink.
-fn family_of_netlink(proto: Proto, asked: &Asked) -> Option<u8> {
+fn family_of_netlink(proto: Proto, asked: &Selection) -> Option<u8> {
     let both = asked.shows(Family::Inet) && asked.shows(Family::Inet6);
     match (proto, asked.inet()) {
         (Proto::Raw | Proto::Udp, (true, false)) if both => Some(AF_INET as u8),
@@ -240,7 +240,7 @@ fn family_of_netlink(proto: Proto, asked: &Asked) -> Option<u8> {
 }
 
 /// The type of packet sockets, unless both types are shown. ss requests all from the kernel and shows every one.
-fn packet_types(asked: &Asked, bug_compatible: bool) -> Option<Expr> {
+fn packet_types(asked: &Selection, bug_compatible: bool) -> Option<Expr> {
     if bug_compatible || asked.tables & PACKET == PACKET {
         return None;
     }
@@ -249,7 +249,7 @@ fn packet_types(asked: &Asked, bug_compatible: bool) -> Option<Expr> {
 }
 
 /// The types of unix sockets, unless all are shown.
-fn unix_types(asked: &Asked) -> Option<Expr> {
+fn unix_types(asked: &Selection) -> Option<Expr> {
     if asked.tables & UNIX == UNIX {
         return None;
     }

@@ -1,6 +1,7 @@
 //! Results that end a run before it starts: help, version, errors.
 
 use crate::ss::output::Layout;
+use crate::text::warn;
 
 /// The stream for the usage text, which follows the other text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,11 +40,11 @@ impl Stop {
             self.out += BEYOND;
         }
         // A closed stderr is ignored.
-        let _ = sys::Out::stderr().write_all(self.err.as_bytes());
+        warn(&self.err);
         match sys::Out::stdout().write_all(self.out.as_bytes()) {
             Ok(()) | Err(sys::OutError::Closed) => self.code,
             Err(error) => {
-                let _ = sys::Out::stderr().write_all(format!("ss: {error}\n").as_bytes());
+                warn(&format!("ss: {error}\n"));
                 1
             }
         }
@@ -60,7 +61,7 @@ impl Stop {
     }
 
     /// A feature that ss has and this face does not.
-    pub(super) fn later(what: &str, instead: &str) -> Stop {
+    pub(super) fn unsupported(what: &str, instead: &str) -> Stop {
         Stop::fail(format!("ss: {what} is not supported: {instead}"), 255)
     }
 

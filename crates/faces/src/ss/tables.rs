@@ -105,7 +105,7 @@ fn tables_of(family: Family) -> u32 {
 
 /// The current selection.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub(super) struct Asked {
+pub(super) struct Selection {
     /// Bits of [`Db`].
     pub(super) tables: u32,
     /// Bits of [`Family`].
@@ -119,9 +119,9 @@ pub(super) struct Asked {
     layout: Layout,
 }
 
-impl Asked {
-    pub(super) fn nothing(layout: Layout) -> Asked {
-        Asked { tables: 0, families: 0, states: 0, preferred: None, by_default: true, layout }
+impl Selection {
+    pub(super) fn nothing(layout: Layout) -> Selection {
+        Selection { tables: 0, families: 0, states: 0, preferred: None, by_default: true, layout }
     }
 
     /// Adds tables and their usual states.

@@ -3,10 +3,11 @@
 use super::filter::{PacketFilter, link_words};
 use super::interfaces::{Device, chosen, stamp_words};
 use super::names::{self, NameWait, NamesEnd, Network4};
-use super::saving::{self, Saved, SavedKind, Saver, saved_link_type};
+use super::saving::{self, SaveResult, SavedKind, Saver, saved_link_type};
 use super::switches::{LiveSwitches, TcpdumpRun};
 use super::{put_count, say};
 use crate::tcpdump::output::{CapturedBytes, Tcpdump};
+use crate::text::warn;
 use capture::{CapturePlace, CaptureReport, Delivery, FollowPackets, Pacing, PacketStream};
 use host::LinksReader;
 use host::users::Account;
@@ -178,7 +179,7 @@ struct LiveFace<'r> {
 }
 
 /// The state of the output.
-struct Printed {
+struct PacketOutput {
     out: Out<Stdout>,
     printer: Tcpdump,
     /// `-w`
@@ -230,7 +231,7 @@ impl LiveFace<'_> {
             let _ = sys::rights::keep_only(CapSet::default());
         }
         self.say_begin(name);
-        let mut printed = Printed {
+        let mut printed = PacketOutput {
             out: Out::new(Stdout::new()).each_line(self.run.each_line),
             printer,
             saver,
@@ -285,7 +286,7 @@ impl LiveFace<'_> {
         say(&listening);
     }
 
-    fn print_all(&self, stream: &mut PacketStream<'_>, printed: &mut Printed) -> Result<(), String> {
+    fn print_all(&self, stream: &mut PacketStream<'_>, printed: &mut PacketOutput) -> Result<(), String> {
         let demand = Demand::<CapturedPackets>::new(&[], Vec::new());
         let (mut reports, mut failed) = (sys::signal::report_count(), None);
         loop {
@@ -324,13 +325,13 @@ impl LiveFace<'_> {
     }
 
     /// Ends the run if no more packets are saved.
-    fn ends(&self, saved: Result<Saved, String>) -> Result<(), Fault> {
-        self.ended.set(self.ended.get() || saved.map_err(Fault::Save)? != Saved::Yes);
+    fn ends(&self, saved: Result<SaveResult, String>) -> Result<(), Fault> {
+        self.ended.set(self.ended.get() || saved.map_err(Fault::Save)? != SaveResult::Yes);
         Ok(())
     }
 
     /// Saves and prints a packet.
-    fn take(&self, row: &CapturedPacket<'_>, printed: &mut Printed) -> Result<(), Fault> {
+    fn take(&self, row: &CapturedPacket<'_>, printed: &mut PacketOutput) -> Result<(), Fault> {
         let CapturedPacket { link_type, frame: bytes, len, time_ns, .. } = *row;
         let mut bytes = CapturedBytes { link_type, bytes, len, time_ns, far: None };
         let mut metadata = Some(Metadata {
@@ -369,18 +370,24 @@ impl LiveFace<'_> {
 
     /// Tests a packet from all interfaces with its "cooked" header. The filter does not see the outer VLAN tag, just
     /// as in the kernel, which keeps that tag outside the packet when it tests tcpdump's expression.
-    fn takes_cooked(&self, row: &CapturedPacket<'_>, link: LinkType, hardware: u16, printed: &mut Printed) -> bool {
+    fn takes_cooked(
+        &self,
+        row: &CapturedPacket<'_>,
+        link: LinkType,
+        hardware: u16,
+        printed: &mut PacketOutput,
+    ) -> bool {
         if self.filter.0.is_none() {
             return true;
         }
-        let Printed { cooked, bare, .. } = printed;
+        let PacketOutput { cooked, bare, .. } = printed;
         let tags = put_untagged(row.link_type, row.frame, 1, bare);
         let without_tag = CapturedPacket { frame: bare, len: row.len.saturating_sub(4), ..*row };
         let length = cook_as(link, if tags > 0 { &without_tag } else { row }, hardware, cooked);
         self.filter.takes(&Packet { bytes: cooked, length, metadata: None })
     }
 
-    fn say_end(&self, printed: &mut Printed, report: &CaptureReport, is_any: bool) {
+    fn say_end(&self, printed: &mut PacketOutput, report: &CaptureReport, is_any: bool) {
         // Like tcpdump, ends a line that may have been cut off.
         if sys::signal::is_requested() && self.run.save.path.is_none() {
             printed.out.buf().push(b'\n');
@@ -461,7 +468,7 @@ impl GotLine {
         self.next_ns = self.next_ns.saturating_add(SECOND_NS);
         if self.shown != Some(packets) {
             self.shown = Some(packets);
-            let _ = sys::out::Out::stderr().write_all(format!("Got {packets}\r").as_bytes());
+            warn(&format!("Got {packets}\r"));
         }
     }
 }

@@ -13,6 +13,7 @@ mod saving;
 mod switches;
 
 use super::Call;
+use super::text::{self, warn};
 use crate::tcpdump::output::{CapturedBytes, Tcpdump, TcpdumpOptions};
 use capture::{FileError, FileFault, FilePacket, PacketFile, SNAPLEN_MAX};
 use filter::PacketFilter;
@@ -20,10 +21,8 @@ use names::{NameWait, NamesEnd};
 use pcapfilter::{Packet, PacketOrigin};
 use record::SinkError;
 use record::rows::{CapturedPacket, LinkType, UnusualTime};
-use runtime::exit::Exit;
-use runtime::print;
 use runtime::stdout::Stdout;
-use saving::{Saved, SavedKind, Saver, saved_link_type};
+use saving::{SaveResult, SavedKind, Saver, saved_link_type};
 use shipping::zone;
 use sinks::Out;
 use std::collections::HashMap;
@@ -57,8 +56,7 @@ pub(crate) fn switches() -> Vec<String> {
 
 /// True if the arguments are switches of tcpdump and an expression that compiles for Ethernet.
 pub(crate) fn accepts(call: &Call) -> bool {
-    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
-    match switches::parse(words, TcpdumpOptions::new(zone)) {
+    match switches::parse(call.words(), TcpdumpOptions::new(zone)) {
         Ok(TcpdumpCall::Run(run)) => {
             let origin = PacketOrigin::Live { vlan_beside: true };
             PacketFilter::new(&run, u32::from(LinkType::ETHERNET.0), origin, SNAPLEN_MAX, 0).is_ok()
@@ -70,15 +68,14 @@ pub(crate) fn accepts(call: &Call) -> bool {
 
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
-    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
-    let done = match switches::parse(words, TcpdumpOptions::new(zone)) {
-        Ok(TcpdumpCall::Help) => return printed(HELP),
-        Ok(TcpdumpCall::Version) => return printed(VERSION),
+    let done = match switches::parse(call.words(), TcpdumpOptions::new(zone)) {
+        Ok(TcpdumpCall::Help) => return text::print(HELP, FAILED),
+        Ok(TcpdumpCall::Version) => return text::print(VERSION, FAILED),
         Ok(TcpdumpCall::Misused(message)) => {
             say(&format!("tcpdump: {message}\n{VERSION}{}", HELP.trim_end()));
             return FAILED;
         }
-        Ok(TcpdumpCall::Interfaces) => interfaces::list().map(|text| _ = printed(&text)),
+        Ok(TcpdumpCall::Interfaces) => interfaces::list().map(|text| _ = text::print(&text, FAILED)),
         Ok(TcpdumpCall::LinkTypes(iface)) => interfaces::link_types(iface.as_deref()).map(|text| say(text.trim_end())),
         Ok(TcpdumpCall::StampTypes(iface)) => {
             interfaces::stamp_types(iface.as_deref()).map(|text| say(text.trim_end()))
@@ -86,7 +83,7 @@ pub(crate) fn run(call: &Call) -> u8 {
         Ok(TcpdumpCall::Run(run)) => {
             let run = TcpdumpRun { bug_compatible: call.bug_compatible, ..*run };
             match () {
-                () if run.rare.program_form > 0 => program::print(&run).map(|text| _ = printed(&text)),
+                () if run.rare.program_form > 0 => program::print(&run).map(|text| _ = text::print(&text, FAILED)),
                 () if run.reads_files() => read(&run),
                 () => live::capture(&run),
             }
@@ -104,11 +101,7 @@ pub(crate) fn run(call: &Call) -> u8 {
 
 /// Writes a line to stderr like tcpdump. Ignores a closed stderr.
 fn say(line: &str) {
-    let _ = sys::out::Out::stderr().write_all(format!("{line}\n").as_bytes());
-}
-
-fn printed(text: &str) -> u8 {
-    if print::print(text) == Exit::Ok { 0 } else { FAILED }
+    warn(&format!("{line}\n"));
 }
 
 /// A file of a run.
@@ -294,9 +287,9 @@ fn print_all(
         packets += 1;
         if let Some(saver) = outputs.saver.as_deref_mut() {
             match saver.save(&saved_row(&packet)) {
-                Ok(Saved::Yes) => {}
-                Ok(Saved::Closed) => break None,
-                Ok(Saved::LimitReached) => {
+                Ok(SaveResult::Yes) => {}
+                Ok(SaveResult::Closed) => break None,
+                Ok(SaveResult::LimitReached) => {
                     say("pcap_stats: Statistics aren't available from savefiles");
                     break None;
                 }

@@ -17,7 +17,7 @@ const SECOND_NS: u64 = 1_000_000_000;
 
 /// The result of saving a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Saved {
+pub(super) enum SaveResult {
     Yes,
     /// The number of files that `-W` allows with `-G` is reached.
     LimitReached,
@@ -201,9 +201,9 @@ impl Saver {
     }
 
     /// Writes a packet, to a new file if one is due.
-    pub(super) fn save(&mut self, row: &CapturedPacket<'_>) -> Result<Saved, String> {
-        if self.is_over() && self.end_by_time()? == Saved::LimitReached {
-            return Ok(Saved::LimitReached);
+    pub(super) fn save(&mut self, row: &CapturedPacket<'_>) -> Result<SaveResult, String> {
+        if self.is_over() && self.end_by_time()? == SaveResult::LimitReached {
+            return Ok(SaveResult::LimitReached);
         }
         if self.series.as_ref().and_then(|series| series.bytes_max).is_some_and(|most| self.file.bytes() > most) {
             self.rotate(|series| {
@@ -218,20 +218,20 @@ impl Saver {
         } else if self.file.end_packet() {
             self.write_out();
         }
-        Ok(if self.is_closed { Saved::Closed } else { Saved::Yes })
+        Ok(if self.is_closed { SaveResult::Closed } else { SaveResult::Yes })
     }
 
     /// Runs between packets: ends a file whose time is over, and flushes data that must not wait longer.
-    pub(super) fn tick(&mut self) -> Result<Saved, String> {
-        if self.is_over() && self.end_by_time()? == Saved::LimitReached {
-            return Ok(Saved::LimitReached);
+    pub(super) fn tick(&mut self) -> Result<SaveResult, String> {
+        if self.is_over() && self.end_by_time()? == SaveResult::LimitReached {
+            return Ok(SaveResult::LimitReached);
         }
         let flushes = sys::signal::flush_count();
         let is_asked = std::mem::replace(&mut self.flushes, flushes) != flushes;
         if is_asked || self.is_unbuffered && !self.file.buffer.is_empty() || self.file.is_due() {
             self.write_out();
         }
-        Ok(if self.is_closed { Saved::Closed } else { Saved::Yes })
+        Ok(if self.is_closed { SaveResult::Closed } else { SaveResult::Yes })
     }
 
     fn is_over(&self) -> bool {
@@ -241,10 +241,10 @@ impl Saver {
         }
     }
 
-    fn end_by_time(&mut self) -> Result<Saved, String> {
+    fn end_by_time(&mut self) -> Result<SaveResult, String> {
         let Some(series) = &mut self.series else {
             say(&format!("Maximum file limit reached: {}", self.end.map_or(0, |(_, files)| files)));
-            return Ok(Saved::LimitReached);
+            return Ok(SaveResult::LimitReached);
         };
         (series.begun_s, series.begun_ns) = (clock::wall().seconds, clock::boottime_ns());
         series.ended += 1;
@@ -255,10 +255,10 @@ impl Saver {
                 series.files.run_commands(&self.path);
             }
             say(&format!("Maximum file limit reached: {most}"));
-            return Ok(Saved::LimitReached);
+            return Ok(SaveResult::LimitReached);
         }
         self.rotate(|series| series.number = 0)?;
-        Ok(Saved::Yes)
+        Ok(SaveResult::Yes)
     }
 
     /// Continues in the next file. It may have the same name as the current one, which is therefore written out first.

@@ -2,7 +2,7 @@
 
 use super::rare::{self, RareSwitch as R, RareSwitches, is_nano, leading_number};
 use super::save_switches::{SaveSwitch as S, SaveSwitches};
-use crate::getopt::{self, Getopt, Spec};
+use crate::getopt::{self, Getopt, Spec, spec};
 use crate::tcpdump::output::{Dump, Stamp, TcpdumpOptions};
 use capture::SNAPLEN_MAX;
 use lookups::filter_names::FilterNames;
@@ -48,10 +48,6 @@ enum TcpdumpSwitch {
 }
 
 use TcpdumpSwitch as T;
-
-const fn spec(letter: u8, long: &'static str, value: bool, what: T) -> Spec<T> {
-    Spec { letter, long, value, what }
-}
 
 #[rustfmt::skip]
 const SWITCHES: &[Spec<T>] = &[

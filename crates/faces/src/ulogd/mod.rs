@@ -9,10 +9,9 @@ mod stacks;
 mod switches;
 
 use super::Call;
+use super::text::print;
 use file::Complaint;
-use runtime::exit::Exit;
 use runtime::messages::print_message;
-use runtime::print;
 use shipping::ShipRequest;
 use shipping::{UlogdTuning, zone};
 use stacks::Output;
@@ -53,10 +52,9 @@ pub(crate) fn switches() -> Vec<String> {
 
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
-    let words = call.args.iter().map(|word| word.as_bytes().to_vec()).collect();
-    match switches::parse(words) {
-        Ok(UlogdCall::Help) => print(HELP),
-        Ok(UlogdCall::Version) => print(VERSION),
+    match switches::parse(call.words()) {
+        Ok(UlogdCall::Help) => print(HELP, FAILED),
+        Ok(UlogdCall::Version) => print(VERSION, FAILED),
         Ok(UlogdCall::Run { config, pid_file }) => {
             run_file(&config, pid_file.as_deref(), call).unwrap_or_else(|messages| {
                 messages.iter().for_each(|message| print_message(&format!("ulogd: {message}")));
@@ -70,10 +68,6 @@ pub(crate) fn run(call: &Call) -> u8 {
     }
 }
 
-fn print(text: &str) -> u8 {
-    if print::print(text) == Exit::Ok { 0 } else { FAILED }
-}
-
 fn run_file(config: &Path, pid_file: Option<&Path>, call: &Call) -> Result<u8, Vec<String>> {
     let shown = sys::escape_bytes(config.as_os_str().as_bytes());
     let (bytes, _) =
@@ -81,10 +75,10 @@ fn run_file(config: &Path, pid_file: Option<&Path>, call: &Call) -> Result<u8, V
     let text = String::from_utf8(bytes).map_err(|_| vec![format!("cannot read {shown}: it is not UTF-8 text")])?;
     let now = i64::try_from(sys::clock::wall_ns() / 1_000_000_000).ok().and_then(zone);
     let now = now.ok_or_else(|| vec!["the local time is unknown".to_owned()])?;
-    let told = |complaints: Vec<Complaint>| {
+    let with_lines = |complaints: Vec<Complaint>| {
         complaints.iter().map(|complaint| format!("{shown}:{}: {}", complaint.line, complaint.text)).collect::<Vec<_>>()
     };
-    let outputs = stacks::outputs(&text, &now).map_err(told)?;
+    let outputs = stacks::outputs(&text, &now).map_err(with_lines)?;
     let pid_file =
         pid_file.map(|file| write_pid(file).map_err(|error| vec![format!("cannot write {}: {error}", file.display())]));
     let pid_file = pid_file.transpose()?;

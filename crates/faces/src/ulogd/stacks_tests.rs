@@ -86,7 +86,7 @@ mode=\"udp\"
 [emu2]
 rotate=1
 ";
-    let told = complaints(text);
+    let found = complaints(text);
     for (line, words) in [
         (2, "not with NFCT: `netwren nat events --to`"),
         (3, "MARK is not supported"),
@@ -98,9 +98,9 @@ rotate=1
         (11, "JSON supports the modes file, tcp and unix, not mode=udp"),
         (13, "LOGEMU has no `rotate`"),
     ] {
-        assert!(told.iter().any(|(at, text)| *at == line && text.contains(words)), "{line}: {words}\n{told:#?}");
+        assert!(found.iter().any(|(at, text)| *at == line && text.contains(words)), "{line}: {words}\n{found:#?}");
     }
-    assert!(told.is_sorted_by_key(|(line, _)| *line));
+    assert!(found.is_sorted_by_key(|(line, _)| *line));
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn nothing_and_twice_the_same() {
     assert_eq!(complaints("[global]\nloglevel=1\n"), [(2, "no stack= in [global]: nothing to do".to_owned())]);
     assert_eq!(complaints("")[0].0, 1);
     let stack = "stack=a:NFLOG,b:BASE,p:PRINTPKT,e:LOGEMU\n";
-    let told = complaints(&format!("[global]\n{stack}{stack}[e]\nfile=/x\n"));
-    assert_eq!(told, [(3, "two stacks write to logemu:/x: they would be mixed up".to_owned())]);
+    let found = complaints(&format!("[global]\n{stack}{stack}[e]\nfile=/x\n"));
+    assert_eq!(found, [(3, "two stacks write to logemu:/x: they would be mixed up".to_owned())]);
 }
 
 /// An excerpt of Debian's default file, with each of its NFLOG stacks.

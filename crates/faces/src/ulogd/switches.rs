@@ -1,6 +1,6 @@
 //! The switches of ulogd 2.0.8.
 
-use crate::getopt::{self, Getopt, Spec};
+use crate::getopt::{self, Getopt, Spec, spec};
 use std::path::PathBuf;
 
 /// The meaning of a switch.
@@ -15,10 +15,6 @@ enum UlogdSwitch {
     PidFile,
     Uid,
     Info,
-}
-
-const fn spec(letter: u8, long: &'static str, value: bool, what: UlogdSwitch) -> Spec<UlogdSwitch> {
-    Spec { letter, long, value, what }
 }
 
 #[rustfmt::skip]

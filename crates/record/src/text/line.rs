@@ -27,7 +27,9 @@ impl TextBuffer for Line {
     /// Writes nothing beyond the end of the array, which means that a call of [`Line::make_room`] is missing.
     #[inline]
     fn room<const N: usize>(&mut self, write: impl FnOnce(&mut [u8; N]) -> usize) {
-        if let Some(slot) = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut()) {
+        let slot = self.bytes.get_mut(self.at..).and_then(|rest| rest.first_chunk_mut());
+        debug_assert!(slot.is_some(), "a call of make_room is missing");
+        if let Some(slot) = slot {
             self.at += write(slot);
         }
     }

@@ -1,7 +1,7 @@
 //! Times in lines: ages, and local dates in the form of ctime(3).
 
 use super::line_writer::{Element, LineWriter};
-use crate::pieces::{ByteSink, Padded, Right, list, put};
+use crate::pieces::{LineBuffer, Padded, Right, list, put};
 use sinks::{Civil, Clock};
 
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
@@ -32,7 +32,7 @@ pub(super) fn put_ctime(line: &mut LineWriter<'_>, clock: &dyn Clock, seconds: i
     }
 }
 
-fn put_civil(line: &mut impl ByteSink, at: Civil) {
+fn put_civil(line: &mut impl LineBuffer, at: Civil) {
     let name = |names: &'static [&'static str], index: u8| names.get(usize::from(index)).copied().unwrap_or("???");
     put!(
         line,

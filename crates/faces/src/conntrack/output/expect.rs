@@ -2,10 +2,10 @@
 
 use super::clock::put_when;
 use super::layout::{Change, Layout};
-use super::line_writer::{Element, LineWriter, Outside, OutsideXml};
+use super::line_writer::{Element, LineWriter, OutsideXml};
 use super::text::put_tuple;
 use super::{words, xml};
-use crate::pieces::{list, put};
+use crate::pieces::{Outside, list, put};
 use record::rows::{CtTuple, Expectation};
 
 /// `NF_CT_EXPECT_…` (include/uapi/linux/netfilter/nf_conntrack_common.h), with their words.
@@ -13,7 +13,7 @@ const FLAGS: &[(u32, &str, &str)] =
     &[(1, "PERMANENT", "<permanent/>"), (2, "INACTIVE", "<inactive/>"), (4, "USERSPACE", "<userspace/>")];
 
 /// Appends an expectation without the newline.
-pub(super) fn put_text(line: &mut LineWriter<'_>, row: &Expectation<'_>) {
+pub(super) fn put_text(line: &mut LineWriter<'_>, row: &Expectation<'_>, raw: bool) {
     put!(line, row.timeout_s.map(|timeout| (timeout, " ")), "proto=", row.tuple.proto);
     put_tuple(line, &row.tuple, "src", "dst");
     put_tuple(line, &row.mask, "mask-src", "mask-dst");
@@ -24,7 +24,7 @@ pub(super) fn put_text(line: &mut LineWriter<'_>, row: &Expectation<'_>) {
     for (_, name, _) in FLAGS.iter().filter(|(bit, ..)| flags & bit != 0) {
         put!(line, std::mem::replace(&mut between, ","), *name);
     }
-    put!(line, row.class.map(|class| (" class=", class)), row.helper.map(|helper| (" helper=", Outside(helper))));
+    put!(line, row.class.map(|class| (" class=", class)), row.helper.map(|helper| (" helper=", Outside(helper, raw))));
 }
 
 /// Appends an expectation as an element.
@@ -41,7 +41,11 @@ pub(super) fn put_xml(line: &mut LineWriter<'_>, row: &Expectation<'_>, change: 
         xml::put_parts(line, tuple, layout.options.bug_compatible);
         put!(line, "</", name, ">");
     }
-    put!(line, "</layer4><meta>", row.helper.map(|helper| Element("helper-name", OutsideXml(helper))));
+    put!(
+        line,
+        "</layer4><meta>",
+        row.helper.map(|helper| Element("helper-name", OutsideXml(helper, layout.options.bug_compatible)))
+    );
     for (name, number) in [("timeout", row.timeout_s), ("class", row.class), ("zone", row.zone.map(u32::from))] {
         put!(line, number.map(|number| Element(name, number)));
     }

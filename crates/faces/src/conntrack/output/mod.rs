@@ -1,7 +1,7 @@
 //! The bytes of conntrack (conntrack-tools 1.4.7): entries, expectations and events as text, XML and commands.
 //!
-//! The writer takes typed rows and writes lines. It knows no switch, no filter and no kernel: `cli::faces::conntrack`
-//! does. Start reading at [`EntryWriter`]; the three forms of an entry are in `text`, `xml` and `save`.
+//! The writer takes typed rows and writes lines. It knows no switch, no filter and no kernel. Start reading at
+//! [`EntryWriter`]; the three forms of an entry are in `text`, `xml` and `save`.
 mod clock;
 mod expect;
 mod layout;

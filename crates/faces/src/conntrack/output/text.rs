@@ -2,9 +2,9 @@
 
 use super::clock::{age_s, put_ctime, seconds};
 use super::layout::Layout;
-use super::line_writer::{LineWriter, Outside};
+use super::line_writer::LineWriter;
 use super::words;
-use crate::pieces::{Hex, Put, list, put, when};
+use crate::pieces::{Hex, Outside, Put, list, put, when};
 use record::rows::{Conntrack, CtCounters, CtStatus, CtTuple, ip_proto};
 
 /// Appends an entry without the newline.
@@ -28,14 +28,15 @@ pub(super) fn put_entry(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: 
 
 /// Appends the items after the mark.
 fn put_rest(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: &Layout<'_>) {
-    put!(line, row.secctx.map(|secctx| (" secctx=", Outside(secctx))), row.zone.map(|zone| (" zone=", zone)));
+    let outside = |text| Outside(text, layout.options.bug_compatible);
+    put!(line, row.secctx.map(|secctx| (" secctx=", outside(secctx))), row.zone.map(|zone| (" zone=", zone)));
     put_times(line, row, layout);
-    put!(line, row.helper.map(|helper| (" helper=", Outside(helper))), row.uses.map(|uses| (" use=", uses)));
+    put!(line, row.helper.map(|helper| (" helper=", outside(helper))), row.uses.map(|uses| (" use=", uses)));
     put!(line, row.id.filter(|_| layout.options.id).map(|id| (" id=", id)));
     if let (Some(names), Some(labels)) = (layout.labels, row.labels) {
         put!(line, " labels");
         let mut between = "=";
-        layout.each_label(names, labels, |name| put!(line, std::mem::replace(&mut between, ","), Outside(name)));
+        layout.each_label(names, labels, |name| put!(line, std::mem::replace(&mut between, ","), outside(name)));
     }
 }
 

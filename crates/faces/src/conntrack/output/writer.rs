@@ -1,9 +1,9 @@
 //! The writer of conntrack's rows.
 
 use super::layout::{Change, EntryOptions, Form, LabelNames, Layout, Origin};
-use super::line_writer::{LineWriter, Outside};
+use super::line_writer::LineWriter;
 use super::{expect, save, text, xml};
-use crate::pieces::{Left, Padded, put};
+use crate::pieces::{Left, Outside, Padded, put};
 use record::SinkError;
 use record::rows::{Conntrack, Expectation};
 use record::text::Line;
@@ -53,7 +53,7 @@ impl<'l, W: Write> EntryWriter<'l, W> {
     ) -> Result<(), SinkError> {
         let EntryOptions { form, time, .. } = self.layout.options;
         if form == Form::Text {
-            let mut line = LineWriter::new(&mut self.line, self.out.buf(), true);
+            let mut line = LineWriter::new(&mut self.line, self.out.buf());
             if time {
                 put_moment(&mut line, at, true);
             }
@@ -74,14 +74,14 @@ impl<'l, W: Write> EntryWriter<'l, W> {
             self.open_root("conntrack");
             inside = origin.filter(|_| !old);
         }
-        let mut line = LineWriter::new(&mut self.line, self.out.buf(), old);
+        let mut line = LineWriter::new(&mut self.line, self.out.buf());
         match self.layout.options.form {
             Form::Text => text::put_entry(&mut line, row, &self.layout),
             Form::Xml => xml::put_entry(&mut line, row, change, inside, &self.layout),
             Form::Save => save::put_entry(&mut line, row, change, &self.layout),
         }
         if let (Some(origin), None) = (origin, inside) {
-            let program = origin.program.map(|program| (" progname=", Outside(program)));
+            let program = origin.program.map(|program| (" progname=", Outside(program, old)));
             put!(&mut line, " [USERSPACE] portid=", origin.portid, program);
         }
         line.end();
@@ -99,7 +99,7 @@ impl<'l, W: Write> EntryWriter<'l, W> {
         if form == Form::Xml {
             self.open_root("expect");
         }
-        let mut line = LineWriter::new(&mut self.line, self.out.buf(), bug_compatible);
+        let mut line = LineWriter::new(&mut self.line, self.out.buf());
         if form == Form::Xml {
             expect::put_xml(&mut line, row, change, &self.layout);
         } else {
@@ -109,7 +109,7 @@ impl<'l, W: Write> EntryWriter<'l, W> {
             if let Some(change) = change {
                 put_tag(&mut line, change);
             }
-            expect::put_text(&mut line, row);
+            expect::put_text(&mut line, row, bug_compatible);
         }
         line.end();
         self.out.line_done()
@@ -120,7 +120,7 @@ impl<'l, W: Write> EntryWriter<'l, W> {
             return;
         }
         self.root = Some(root);
-        xml::put_head(&mut LineWriter::new(&mut self.line, self.out.buf(), true), root);
+        xml::put_head(&mut LineWriter::new(&mut self.line, self.out.buf()), root);
     }
 
     /// Writes the waiting bytes now.
@@ -131,7 +131,7 @@ impl<'l, W: Write> EntryWriter<'l, W> {
     /// Closes the root element and writes the waiting bytes. Without a row nothing was opened, so nothing is written.
     pub fn finish(&mut self) -> Result<(), SinkError> {
         if let Some(root) = self.root.take() {
-            let mut line = LineWriter::new(&mut self.line, self.out.buf(), true);
+            let mut line = LineWriter::new(&mut self.line, self.out.buf());
             put!(&mut line, "</", root, ">");
             line.end();
         }

@@ -31,6 +31,7 @@ pub(super) fn put_entry(
     origin: Option<&Origin<'_>>,
     layout: &Layout<'_>,
 ) {
+    let outside = |text| OutsideXml(text, layout.options.bug_compatible);
     put_flow(line, change);
     // The tool tests the counters of the original direction for both.
     let counted = row.counters_orig.is_some();
@@ -44,9 +45,9 @@ pub(super) fn put_entry(
     if change.is_some() && layout.options.time {
         put_when(line, layout.clock);
     }
-    put!(line, row.helper.map(|helper| Element("helper", OutsideXml(helper))));
+    put!(line, row.helper.map(|helper| Element("helper", outside(helper))));
     if let Some(origin) = origin {
-        let program = origin.program.map(|program| ("\" progname=\"", OutsideXml(program)));
+        let program = origin.program.map(|program| ("\" progname=\"", outside(program)));
         put!(line, "<userspace portid=\"", origin.portid, program, "\"/>");
     }
     put!(line, "</flow>");
@@ -97,19 +98,16 @@ fn has_more(row: &Conntrack<'_>) -> bool {
 }
 
 fn put_more(line: &mut LineWriter<'_>, row: &Conntrack<'_>, layout: &Layout<'_>) {
+    let outside = |text| OutsideXml(text, layout.options.bug_compatible);
     let word = if layout.options.bug_compatible { words::state_in_old_xml } else { words::state };
     put!(line, row.state.map(|state| Element("state", word(state))));
     put!(line, row.timeout_s.map(|timeout| Element("timeout", timeout)), row.mark.map(|mark| Element("mark", mark)));
     if let (Some(names), Some(labels)) = (layout.labels, row.labels) {
         put!(line, "<labels>");
-        layout.each_label(names, labels, |name| put!(line, Element("label", OutsideXml(name))));
+        layout.each_label(names, labels, |name| put!(line, Element("label", outside(name))));
         put!(line, "</labels>");
     }
-    put!(
-        line,
-        row.secctx.map(|secctx| Element("secctx", OutsideXml(secctx))),
-        row.zone.map(|zone| Element("zone", zone))
-    );
+    put!(line, row.secctx.map(|secctx| Element("secctx", outside(secctx))), row.zone.map(|zone| Element("zone", zone)));
     put!(line, row.uses.map(|uses| Element("use", uses)), row.id.map(|id| Element("id", id)));
     if let Some(status) = row.status {
         put!(line, when(status.contains(CtStatus::ASSURED), "<assured/>"));

@@ -1,7 +1,7 @@
 //! The cells "Local Address" and "Foreign Address".
 
 use super::options::{Names, SocketLayout};
-use crate::pieces::{Left, Face, put, written};
+use crate::pieces::{Left, Outside, put, written};
 use record::rows::Endpoint;
 use record::{Addr, Key, LookupId, Lookups, Proto, Value};
 
@@ -46,9 +46,9 @@ fn put_host(out: &mut Vec<u8>, addr: Addr, options: &SocketLayout, lookups: &Loo
 }
 
 /// Returns the name of a host, or its address without a name.
-pub(super) fn host<'l>(addr: Addr, raw: bool, lookups: &'l Lookups<'_>) -> Result<Face<'l>, Addr> {
+pub(super) fn host<'l>(addr: Addr, raw: bool, lookups: &'l Lookups<'_>) -> Result<Outside<'l>, Addr> {
     match lookups.value(LookupId::Hosts, Key::Addr(addr.unmapped())) {
-        Value::Bytes(name) => Ok(Face(name, raw)),
+        Value::Bytes(name) => Ok(Outside(name, raw)),
         _ => Err(addr.unmapped()),
     }
 }
@@ -63,7 +63,7 @@ fn put_port(out: &mut Vec<u8>, port: u16, proto: Proto, options: &SocketLayout, 
         return put!(out, "*");
     }
     let name = if options.numeric_ports { None } else { (names.service)(proto, port) };
-    put!(out, name.map(|name| Face(name, options.bug_compatible)).ok_or(port));
+    put!(out, name.map(|name| Outside(name, options.bug_compatible)).ok_or(port));
 }
 
 /// Cuts the end of the address, then of the port, without a mark: the old bytes.

@@ -1,11 +1,11 @@
 //! `netstat -s`: the kernel's counters in sentences.
 
 use super::counter_words::{BLOCKS, BLOCKS6, Block, BlockSwitch, Print};
-use crate::pieces::{Face, put};
+use crate::pieces::{Outside, put};
 
 /// The blocks of counters to print. A block that netstat does not know is always printed.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Counted {
+pub struct CounterBlocks {
     /// Ip, Icmp and their IPv6 counterparts (`-w`).
     pub raw: bool,
     /// Tcp and TcpExt (`-t`).
@@ -16,7 +16,7 @@ pub struct Counted {
     pub sctp: bool,
 }
 
-impl Counted {
+impl CounterBlocks {
     fn asks(self, block: &Block) -> bool {
         match block.asked {
             BlockSwitch::Raw => self.raw,
@@ -29,27 +29,27 @@ impl Counted {
 
 /// A file of counters that could not be read to its end: a line of names has no colon or no line of numbers.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Garbled;
+pub struct GarbledFile;
 
 /// Writes blocks of counters. One writer serves a whole run, because the indentation of a block depends on the block
 /// before.
 #[derive(Debug)]
 pub struct Statistics {
-    counted: Counted,
+    counted: CounterBlocks,
     /// The last thing printed: after a histogram, lines are indented until a known block begins.
     last: Print,
 }
 
 impl Statistics {
     /// Writes statistics of these blocks.
-    pub fn new(counted: Counted) -> Statistics {
+    pub fn new(counted: CounterBlocks) -> Statistics {
         Statistics { counted, last: Print::Always }
     }
 
     /// Appends the counters in /proc/net/snmp or /proc/net/netstat: pairs of lines, names and numbers.
     ///
     /// Blocks whose heading does not begin with `only` are omitted.
-    pub fn put_pairs(&mut self, out: &mut Vec<u8>, file: &[u8], only: &str) -> Result<(), Garbled> {
+    pub fn put_pairs(&mut self, out: &mut Vec<u8>, file: &[u8], only: &str) -> Result<(), GarbledFile> {
         let mut lines = file.split(|&b| b == b'\n').filter(|line| !line.is_empty());
         while let (Some(names), Some(numbers)) = (lines.next(), lines.next()) {
             let (heading, names) = split_colon(names)?;
@@ -106,7 +106,7 @@ impl Statistics {
         }
         let shown = block.is_none_or(|b| self.counted.asks(b));
         if shown {
-            put!(out, Face(heading, false), ":\n");
+            put!(out, Outside(heading, false), ":\n");
         }
         (block, shown)
     }
@@ -114,7 +114,7 @@ impl Statistics {
     fn put(&mut self, out: &mut Vec<u8>, block: Option<&'static Block>, name: &[u8], number: u64) {
         let Some((print, words)) = block.and_then(|b| b.counter(name)) else {
             if number != 0 {
-                put!(out, indentation(self.last), Face(name, false), ": ", number, "\n");
+                put!(out, indentation(self.last), Outside(name, false), ": ", number, "\n");
             }
             return;
         };
@@ -148,8 +148,8 @@ fn words(line: &[u8]) -> impl Iterator<Item = &[u8]> {
     line.split(|b| matches!(b, b' ' | b'\t' | b'\n')).filter(|word| !word.is_empty())
 }
 
-fn split_colon(line: &[u8]) -> Result<(&[u8], &[u8]), Garbled> {
-    let at = line.iter().position(|&b| b == b':').ok_or(Garbled)?;
+fn split_colon(line: &[u8]) -> Result<(&[u8], &[u8]), GarbledFile> {
+    let at = line.iter().position(|&b| b == b':').ok_or(GarbledFile)?;
     Ok((line.get(..at).unwrap_or_default(), line.get(at + 1..).unwrap_or_default()))
 }
 
@@ -184,7 +184,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const ALL: Counted = Counted { raw: true, tcp: true, udp: true, sctp: true };
+    const ALL: CounterBlocks = CounterBlocks { raw: true, tcp: true, udp: true, sctp: true };
 
     const SNMP: &[u8] = b"\
 Ip: Forwarding DefaultTTL InReceives InHdrErrors InDelivers OutTransmits
@@ -231,7 +231,7 @@ UdpLite:
     #[test]
     fn one_protocol_shows_its_blocks_and_the_unknown_ones() {
         let mut out = Vec::new();
-        let tcp = Counted { raw: false, udp: false, sctp: false, ..ALL };
+        let tcp = CounterBlocks { raw: false, udp: false, sctp: false, ..ALL };
         Statistics::new(tcp).put_pairs(&mut out, SNMP, "").unwrap();
         let text = String::from_utf8(out).unwrap();
         assert!(text.starts_with("IcmpMsg:\n    InType3: 1\nTcp:\n    2599 active"), "{text}");
@@ -261,7 +261,7 @@ UdpLite6:
     fn garbage_is_reported_and_never_fatal() {
         let mut statistics = Statistics::new(ALL);
         for file in [&b"no colon here\nnor here\n"[..], b"Tcp: A B\nTcp 1 2\n"] {
-            assert_eq!(statistics.put_pairs(&mut Vec::new(), file, ""), Err(Garbled));
+            assert_eq!(statistics.put_pairs(&mut Vec::new(), file, ""), Err(GarbledFile));
         }
         for file in
             [&b""[..], b"\n\n\n", b"Tcp: ActiveOpens\n", b":\n:\n", b"\xff\x1b: \x1b\n: 99999999999999999999999\n"]

@@ -2,7 +2,7 @@
 
 use super::address::mask;
 use super::hardware::{hardware, put_address};
-use crate::pieces::{Hex, Left, Face, Right, list, put, when};
+use crate::pieces::{Hex, Left, Outside, Right, list, put, when};
 use record::Addr;
 use record::rows::{Link, LinkAddr, LinkAddr6, LinkStats, iff};
 
@@ -51,7 +51,7 @@ impl Interface<'_> {
 
     /// Appends the line of the short form.
     pub fn put_short(&self, out: &mut Vec<u8>, bug_compatible: bool) {
-        put!(out, Left(Face(self.name, bug_compatible), 15), " ", Right(self.link.mtu as i32, 5), " ");
+        put!(out, Left(Outside(self.name, bug_compatible), 15), " ", Right(self.link.mtu as i32, 5), " ");
         match self.stats() {
             Some(stats) => put_short_counters(out, &stats),
             None => put!(out, Left("     - no statistics available -", 56)),
@@ -70,7 +70,7 @@ impl Interface<'_> {
     /// Appends the paragraph of the long form.
     pub fn put_long(&self, out: &mut Vec<u8>, bug_compatible: bool) {
         // A signed short, which is negative if DYNAMIC is set.
-        put!(out, Face(self.name, bug_compatible), ": flags=", self.flags() as i16);
+        put!(out, Outside(self.name, bug_compatible), ": flags=", self.flags() as i16);
         put_flag_words(out, self.flags());
         put!(out, "  mtu ", self.link.mtu as i32, "\n");
         self.put_addresses(out);

@@ -15,7 +15,7 @@ mod timer;
 mod unix;
 mod writer;
 
-pub use counters::{Counted, Garbled, Statistics};
+pub use counters::{CounterBlocks, GarbledFile, Statistics};
 pub use interfaces::{INTERFACES_HEADING, INTERFACES_TITLE, Interface};
 pub use options::{Names, Show, SocketLayout};
 pub use routes::{

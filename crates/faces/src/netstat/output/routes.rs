@@ -1,7 +1,7 @@
 //! `netstat -r` and `netstat -g`: lines of routes and of multicast memberships.
 
 use super::address::{host, mask};
-use crate::pieces::{Left, Face, Right, Written, list, put, when, written};
+use crate::pieces::{Left, Outside, Right, Written, list, put, when, written};
 use record::rows::{Membership, ProcRoute, rtf};
 use record::{Addr, Lookups};
 
@@ -124,7 +124,7 @@ fn put_target(
     if is_host(row) {
         return put!(out, host(row.target, options.bug_compatible, lookups));
     }
-    let name = (names.network)(target).map(|name| Face(name, options.bug_compatible));
+    let name = (names.network)(target).map(|name| Outside(name, options.bug_compatible));
     put!(out, name.ok_or(row.target));
 }
 
@@ -145,7 +145,7 @@ pub fn named_hosts(row: &ProcRoute<'_>) -> impl Iterator<Item = Addr> {
         .filter(|addr| !addr.is_unspecified())
 }
 
-fn gateway<'l>(gateway: Addr, options: &RouteOptions, lookups: &'l Lookups<'_>) -> Result<Face<'l>, Addr> {
+fn gateway<'l>(gateway: Addr, options: &RouteOptions, lookups: &'l Lookups<'_>) -> Result<Outside<'l>, Addr> {
     match options.numeric || gateway.is_unspecified() {
         true => Err(gateway),
         false => host(gateway, options.bug_compatible, lookups),
@@ -156,7 +156,7 @@ fn gateway<'l>(gateway: Addr, options: &RouteOptions, lookups: &'l Lookups<'_>) 
 fn put_columns(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, rejected: bool) {
     let [mss, window, rtt, metric, refs, uses] =
         [row.mss, row.window, row.rtt_ms, row.metric, row.refs, row.uses].map(|number| number as i32);
-    let iface = Face(row.iface, options.bug_compatible);
+    let iface = Outside(row.iface, options.bug_compatible);
     match (options.columns, rejected) {
         (RouteColumns::Nothing, _) => {}
         (RouteColumns::Transport, true) => put!(out, "     - -          - -"),
@@ -172,7 +172,7 @@ fn put_columns(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions, r
         }
         (RouteColumns::All, false) => {
             put!(out, " ", Left(metric, 6), " ", Left(refs, 3), " ", Right(uses, 6), " ");
-            put_cut(out, options, 6, |out| put!(out, Face(row.iface, options.bug_compatible)));
+            put_cut(out, options, 6, |out| put!(out, Outside(row.iface, options.bug_compatible)));
             put!(out, "   ", Left(mss, 5), " ", Left(window, 6), " ", rtt);
         }
     }
@@ -183,14 +183,14 @@ pub fn put_route6(out: &mut Vec<u8>, row: &ProcRoute<'_>, options: &RouteOptions
     let target = list!(addr6(row.target, options, lookups), "/", row.prefix_len);
     put!(out, Left(target, 30), " ", Left(addr6(row.gateway, options, lookups), 26), " ");
     put!(out, Left(letters(row.flags, LETTERS6), 4), " ", Left(row.metric as i32, 3), " ", Left(row.refs as i32, 1));
-    put!(out, " ", Right(row.uses as i32, 6), " ", Face(row.iface, options.bug_compatible), "\n");
+    put!(out, " ", Right(row.uses as i32, 6), " ", Outside(row.iface, options.bug_compatible), "\n");
 }
 
 fn addr6<'l>(
     addr: Addr,
     options: &RouteOptions,
     lookups: &'l Lookups<'_>,
-) -> Result<&'static str, Result<Face<'l>, Addr>> {
+) -> Result<&'static str, Result<Outside<'l>, Addr>> {
     match addr.is_unspecified() {
         _ if options.numeric => Err(Err(addr.unmapped())),
         true => Ok("[::]"),
@@ -234,7 +234,7 @@ pub fn put_membership(
     bug_compatible: bool,
     lookups: &Lookups<'_>,
 ) {
-    put!(out, Left(Face(row.iface, bug_compatible), 15), " ", Left(row.users, 6), " ");
+    put!(out, Left(Outside(row.iface, bug_compatible), 15), " ", Left(row.users, 6), " ");
     let options = RouteOptions { columns: RouteColumns::Nothing, numeric, wide: true, bug_compatible };
     match row.group {
         Addr::V4(_) => put!(out, gateway(row.group, &options, lookups), "\n"),

@@ -1,7 +1,7 @@
 //! The block "Active UNIX domain sockets".
 
 use super::options::SocketLayout;
-use crate::pieces::{Face, Left, put, when};
+use crate::pieces::{Left, Outside, put, when};
 use record::State;
 use record::rows::{Socket, UnixPart};
 
@@ -49,7 +49,7 @@ fn state_word(row: &Socket<'_>) -> &'static str {
 pub(super) fn put_path(out: &mut Vec<u8>, path: &[u8], options: &SocketLayout) {
     let path = if options.bug_compatible { first_word(path) } else { path };
     for (i, part) in path.split(|&b| b == 0).enumerate() {
-        put!(out, when(i > 0, "@"), Face(part, options.bug_compatible));
+        put!(out, when(i > 0, "@"), Outside(part, options.bug_compatible));
     }
 }
 

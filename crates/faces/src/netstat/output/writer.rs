@@ -5,7 +5,7 @@ use super::options::{Names, SocketLayout};
 use super::routes::{GROUPS_HEADING, put_membership};
 use super::timer::put_timer;
 use super::unix;
-use crate::pieces::{Left, Face, Right, put, when, written};
+use crate::pieces::{Left, Outside, Right, put, when, written};
 use record::rows::{Membership, Socket};
 use record::{Key, LookupId, Lookups, Owner, Proto, SinkError, Value};
 use sinks::Out;
@@ -149,10 +149,10 @@ fn state_word(row: &Socket<'_>) -> &'static str {
     }
 }
 
-fn user<'l>(uid: u32, options: &SocketLayout, lookups: &'l Lookups<'_>) -> Result<Face<'l>, i32> {
+fn user<'l>(uid: u32, options: &SocketLayout, lookups: &'l Lookups<'_>) -> Result<Outside<'l>, i32> {
     let name = if options.numeric_users { Value::Null } else { lookups.value(LookupId::Users, Key::Id(uid.into())) };
     match name {
-        Value::Bytes(name) => Ok(Face(name, options.bug_compatible)),
+        Value::Bytes(name) => Ok(Outside(name, options.bug_compatible)),
         // netstat prints the number as signed.
         _ => Err(uid as i32),
     }
@@ -185,7 +185,7 @@ fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &SocketLayout, na
     let start = out.len();
     if !(names.argv0)(owner.pid, out) {
         out.truncate(start);
-        return put!(out, Face(owner.process.as_bytes(), options.bug_compatible));
+        return put!(out, Outside(owner.process.as_bytes(), options.bug_compatible));
     }
     let word = out.get(start..).unwrap_or_default();
     let slash = if word.starts_with(b"/") { word.iter().rposition(|&b| b == b'/') } else { None };
@@ -198,7 +198,7 @@ fn put_program_name(out: &mut Vec<u8>, owner: &Owner, options: &SocketLayout, na
     let length = name.len().min(seen.len());
     seen.iter_mut().zip(name).for_each(|(to, &from)| *to = from);
     out.truncate(start);
-    put!(out, Face(seen.get(..length).unwrap_or_default(), options.bug_compatible));
+    put!(out, Outside(seen.get(..length).unwrap_or_default(), options.bug_compatible));
 }
 
 fn put_unix(out: &mut Vec<u8>, row: &Socket<'_>, options: &SocketLayout, names: &Names<'_>, lookups: &Lookups<'_>) {

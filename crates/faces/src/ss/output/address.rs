@@ -1,6 +1,6 @@
 //! Addresses, ports and names of sockets.
 
-use crate::pieces::{Face, put};
+use crate::pieces::{Outside, put};
 use record::rows::{Endpoint, Socket};
 use record::{Addr, Key, LookupId, Lookups, Value};
 
@@ -29,7 +29,7 @@ pub(super) fn put_local(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'
 /// Appends the name of an interface, or `ifN` if the name is unknown.
 pub(super) fn put_iface(out: &mut Vec<u8>, netns_id: u64, ifindex: u32, lookups: &Lookups<'_>, raw: bool) {
     match lookups.value(LookupId::Ifaces, Key::Pair(netns_id, ifindex)) {
-        Value::Bytes(name) => put!(out, Face(name, raw)),
+        Value::Bytes(name) => put!(out, Outside(name, raw)),
         _ => put!(out, "if", ifindex),
     }
 }
@@ -47,7 +47,7 @@ fn put_host(out: &mut Vec<u8>, row: &Socket<'_>, end: &Endpoint, lookups: &Looku
     }
     if style.resolve {
         if let Value::Bytes(name) = lookups.value(LookupId::Hosts, Key::Addr(end.addr.unmapped())) {
-            return put!(out, Face(name, style.raw));
+            return put!(out, Outside(name, style.raw));
         }
     }
     match end.addr {
@@ -64,12 +64,12 @@ pub(super) fn put_path(out: &mut Vec<u8>, path: Option<&[u8]>, raw: bool) {
             put!(out, "@");
             for part in rest.split_inclusive(|&b| b == 0) {
                 match part.split_last() {
-                    Some((0, before)) => put!(out, Face(before, raw), "@"),
-                    _ => put!(out, Face(part, raw)),
+                    Some((0, before)) => put!(out, Outside(before, raw), "@"),
+                    _ => put!(out, Outside(part, raw)),
                 }
             }
         }
-        Some(path) => put!(out, Face(path.split(|&b| b == 0).next().unwrap_or_default(), raw)),
+        Some(path) => put!(out, Outside(path.split(|&b| b == 0).next().unwrap_or_default(), raw)),
     }
 }
 

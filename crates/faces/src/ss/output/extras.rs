@@ -6,7 +6,7 @@ use super::options::{Layout, Options, show};
 use super::rare;
 use super::security::{put_md5, put_ulp};
 use super::tcp;
-use crate::pieces::{Face, Hex, Padded, list, put, when};
+use crate::pieces::{Hex, Outside, Padded, list, put, when};
 use record::rows::{SkMem, Socket, UnixPart};
 use record::{Key, LookupId, Lookups, Proto, State, Value};
 
@@ -156,7 +156,7 @@ fn put_details(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, optio
 fn put_cgroup(out: &mut Vec<u8>, row: &Socket<'_>, lookups: &Lookups<'_>, bug_compatible: bool) {
     let Some(id) = row.cgroup_id.filter(|&id| id != 0) else { return };
     match lookups.value(LookupId::Cgroups, Key::Id(id)) {
-        Value::Bytes(path) => put!(out, " cgroup:", Face(path, bug_compatible)),
+        Value::Bytes(path) => put!(out, " cgroup:", Outside(path, bug_compatible)),
         _ if bug_compatible => put!(out, " cgroup:unreachable:", Hex(id)),
         _ => {}
     }

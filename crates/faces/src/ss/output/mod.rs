@@ -2,7 +2,7 @@
 //!
 //! The writer takes typed rows and writes aligned text. ss collects rows until its buffer is full, then aligns them.
 //! The writer uses the same block boundaries, so its widths equal ss's, but keeps rows in a fraction of the memory. It
-//! knows no switch, no filter and no table order: `cli::faces::ss` does. Start reading at [`Writer`].
+//! knows no switch, no filter and no table order. Start reading at [`Writer`].
 mod address;
 mod block;
 mod chunks;

@@ -39,27 +39,27 @@ pub mod show {
     pub const RESOLVE: u32 = 1 << 5;
     /// One line a socket (`-O`).
     pub const ONE_LINE: u32 = 1 << 6;
-    /// `-p`
+    /// The processes of a socket (`-p`).
     pub const PROCESSES: u32 = 1 << 7;
-    /// `-T`
+    /// Their threads (`-T`).
     pub const THREADS: u32 = 1 << 8;
-    /// `-o`, and any switch that ss counts among the options that show timers.
+    /// Timers: `-o`, and other switches with which ss shows them.
     pub const TIMERS: u32 = 1 << 9;
-    /// `-e`
+    /// Owner, inode and other numbers of a socket (`-e`).
     pub const DETAILS: u32 = 1 << 10;
-    /// `-m`
+    /// Memory (`-m`).
     pub const MEMORY: u32 = 1 << 11;
-    /// `-i`
+    /// Internal numbers of the protocol (`-i`).
     pub const INFO: u32 = 1 << 12;
-    /// `--tos`
+    /// Type of service, priority and classes (`--tos`).
     pub const TOS: u32 = 1 << 13;
-    /// `--cgroup`
+    /// The cgroup (`--cgroup`).
     pub const CGROUP: u32 = 1 << 14;
-    /// `--tipcinfo`
+    /// Internal numbers of TIPC (`--tipcinfo`).
     pub const TIPC: u32 = 1 << 15;
-    /// `--inet-sockopt`
+    /// Socket options (`--inet-sockopt`).
     pub const SOCKOPT: u32 = 1 << 16;
-    /// `-b`
+    /// Socket filters (`-b`).
     pub const FILTERS: u32 = 1 << 17;
 }
 
@@ -68,11 +68,11 @@ pub mod show {
 pub struct Options {
     /// The version whose layout is used.
     pub layout: Layout,
-    /// The old tool's known defects, and unescaped text from outside.
+    /// Reproduces the old tool's known defects, and does not escape text from outside.
     pub bug_compatible: bool,
     /// Bits of [`show`].
     pub shows: u32,
-    /// `-Z`, `-z`
+    /// The security contexts to show.
     pub context: Context,
     /// Columns of the terminal, over which the table's columns are stretched. `None` for any other output.
     pub screen: Option<usize>,

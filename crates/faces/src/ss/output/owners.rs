@@ -1,7 +1,7 @@
 //! The owners of a socket: processes, threads, security contexts.
 
 use super::options::{Context, Options, Tasks, show};
-use crate::pieces::{Face, put};
+use crate::pieces::{Outside, put};
 use crate::quoted::put_quoted;
 use record::rows::Socket;
 use record::{Comm, Key, LookupId, Lookups, Owner, Value};
@@ -100,14 +100,14 @@ impl Task {
 /// Appends a context, which is also text from outside.
 fn put_context(out: &mut Vec<u8>, options: &Options, put: impl FnOnce(&mut Vec<u8>) -> bool) {
     let mut context = Vec::new();
-    let told = put(&mut context);
-    put!(out, Face(if told { &context } else { UNAVAILABLE }, options.bug_compatible));
+    let is_known = put(&mut context);
+    put!(out, Outside(if is_known { &context } else { UNAVAILABLE }, options.bug_compatible));
 }
 
 /// Appends a process name in quotation marks. ss reads the name up to the first `)` and escapes nothing.
 fn put_name(out: &mut Vec<u8>, name: &[u8], bug_compatible: bool) {
     if bug_compatible {
-        return put!(out, Face(name.split(|&b| b == b')').next().unwrap_or_default(), true));
+        return put!(out, Outside(name.split(|&b| b == b')').next().unwrap_or_default(), true));
     }
     put_quoted(out, name);
 }

@@ -2,7 +2,7 @@
 
 use super::item::{HexItem, Item, line_break};
 use super::options::{Layout, Processes};
-use crate::pieces::{Face, Hex, HexWide, put, when, word_of};
+use crate::pieces::{Hex, HexWide, Outside, put, when, word_of};
 use record::rows::{MptcpPart, NetlinkProtocol, PacketPart, PacketRing};
 
 /// Words of iproute2 for EtherTypes (include/uapi/linux/if_ether.h, `ETH_P_*`).
@@ -71,7 +71,7 @@ pub(super) fn put_portid(out: &mut Vec<u8>, portid: u32, processes: Option<Proce
             // Larger numbers are chosen by the kernel, for a second socket of a process.
             if i32::try_from(pid).is_ok() && processes(pid, &mut name) {
                 let seen = if bug_compatible { name.split(|&b| b == b')').next().unwrap_or_default() } else { &name };
-                put!(out, Face(seen, bug_compatible), "/");
+                put!(out, Outside(seen, bug_compatible), "/");
             }
             put_signed(out, pid);
         }
@@ -86,7 +86,7 @@ pub(super) fn put_signed(out: &mut Vec<u8>, n: u32) {
 /// Appends the protocol of a raw socket: its name, or `*` without one.
 pub(super) fn put_ip_protocol(out: &mut Vec<u8>, protocol: u16, name: Option<&[u8]>) {
     match name {
-        Some(name) => put!(out, Face(name, false)),
+        Some(name) => put!(out, Outside(name, false)),
         None if protocol == 0 => put!(out, "*"),
         None => put!(out, "ipproto-", protocol),
     }

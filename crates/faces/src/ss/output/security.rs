@@ -1,7 +1,7 @@
 //! MD5 keys and upper layer protocols (TLS, MPTCP) of TCP sockets, from nested attributes of the kernel.
 
 use super::options::Layout;
-use crate::pieces::{Face, Hex, HexWide, list, put, when, word_of};
+use crate::pieces::{Hex, HexWide, Outside, list, put, when, word_of};
 use record::Addr;
 
 /// Size of a key, include/uapi/linux/tcp.h `struct tcp_diag_md5sig`: family, prefix length, key length, address, key.
@@ -69,7 +69,7 @@ fn number(bytes: &[u8], kind: u16) -> Option<u64> {
 /// Appends `␠tcp-ulp-NAME` and the protocol's items (include/uapi/linux/inet_diag.h, `INET_ULP_INFO_*`).
 pub(super) fn put_ulp(out: &mut Vec<u8>, ulp: &[u8], layout: Layout, raw: bool) {
     if let Some(name) = attribute(ulp, 1) {
-        put!(out, " tcp-ulp-", Face(name.split(|&b| b == 0).next().unwrap_or_default(), raw));
+        put!(out, " tcp-ulp-", Outside(name.split(|&b| b == 0).next().unwrap_or_default(), raw));
     }
     if let Some(tls) = attribute(ulp, 2) {
         put_tls(out, tls, layout);

@@ -6,7 +6,7 @@
 use super::float::{put_general, put_rate, put_tenths, put_thousandths};
 use super::item::Item;
 use super::options::{Layout, Options, show};
-use crate::pieces::{Face, Put, put, when};
+use crate::pieces::{Outside, Put, put, when};
 use record::State;
 use record::rows::{Socket, TcpInfo};
 
@@ -55,7 +55,7 @@ fn put_negotiated(out: &mut Vec<u8>, row: &Socket<'_>, info: &TcpInfo<'_>, optio
         put!(out, *word);
     }
     if let Some(name) = row.cong.filter(|name| !name.is_empty()) {
-        put!(out, " ", Face(name.get(..15).unwrap_or(name), options.bug_compatible));
+        put!(out, " ", Outside(name.get(..15).unwrap_or(name), options.bug_compatible));
     }
     if bits & WSCALE != 0 {
         put!(out, " wscale:", info.snd_wscale().unwrap_or(0), ",", info.rcv_wscale().unwrap_or(0));

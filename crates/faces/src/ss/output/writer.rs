@@ -12,7 +12,7 @@ use super::rare;
 use super::render::{BlockLayout, queue_len};
 use super::state::{sctp_state, state_name};
 use super::widths::Widths;
-use crate::pieces::{Face, put};
+use crate::pieces::{Outside, put};
 use record::rows::{Endpoint, NetlinkPart, PacketPart, PacketType, SockType, Socket, UnixPart, UnixType};
 use record::text::put_u64;
 use record::{Addr, Lookups, Owner, Proto, SinkError, State};
@@ -21,7 +21,7 @@ use std::io::Write;
 
 /// The last cell of the newest row: ss counts it only when the next row starts.
 #[derive(Clone, Copy)]
-enum Open {
+enum OpenCell {
     Nothing,
     Header,
     Row { extras: usize },
@@ -42,7 +42,7 @@ pub struct Writer<'s, W> {
     chunks: Chunks,
     widths: Widths,
     header_waits: bool,
-    open: Open,
+    open: OpenCell,
     local: Vec<u8>,
     peer: Vec<u8>,
     local_port: Vec<u8>,
@@ -69,7 +69,7 @@ impl<'s, W: Write> Writer<'s, W> {
             chunks: Chunks::default(),
             widths: Widths::default(),
             header_waits: options.has(show::HEADER),
-            open: Open::Nothing,
+            open: OpenCell::Nothing,
             local: Vec::new(),
             peer: Vec::new(),
             local_port: Vec::new(),
@@ -108,7 +108,7 @@ impl<'s, W: Write> Writer<'s, W> {
         self.widths = Widths::of_header(&self.options);
         let widths = self.widths;
         self.count(&widths, if self.options.layout == Layout::V6_1 { widths.extras } else { 0 });
-        self.open = Open::Header;
+        self.open = OpenCell::Header;
     }
 
     /// Takes one row. `lookups` supply interfaces, owners, cgroups and host names.
@@ -142,7 +142,7 @@ impl<'s, W: Write> Writer<'s, W> {
         let (Addr::V4(here), Addr::V4(there)) = (row.local.addr, row.peer.addr) else { return false };
         let Some(plain) = &mut self.plain else { return false };
         let queues = row.rqueue | row.wqueue.unwrap_or(0);
-        let follows = matches!(self.open, Open::Row { extras: 0 });
+        let follows = matches!(self.open, OpenCell::Row { extras: 0 });
         let named = matches!(row.proto, Proto::Tcp | Proto::Udp);
         if queues != 0 || row.ifindex != 0 || !plain.numbers || !follows || !named {
             return false;
@@ -191,7 +191,7 @@ impl<'s, W: Write> Writer<'s, W> {
         });
         self.widths.grow(&widths);
         self.count(&widths, 0);
-        self.open = Open::Row { extras: 0 };
+        self.open = OpenCell::Row { extras: 0 };
         true
     }
 
@@ -242,7 +242,7 @@ impl<'s, W: Write> Writer<'s, W> {
         });
         self.widths.grow(&widths);
         self.count(&widths, self.extras.len());
-        self.open = Open::Row { extras: self.extras.len() };
+        self.open = OpenCell::Row { extras: self.extras.len() };
     }
 
     fn name_unix(&mut self, row: &Socket<'_>, unix: &UnixPart<'_>) -> bool {
@@ -366,12 +366,12 @@ impl<'s, W: Write> Writer<'s, W> {
     /// Completes the newest row, and renders if ss would do so before the next one.
     fn close_row(&mut self) -> Result<(), SinkError> {
         let extras = match self.open {
-            Open::Nothing => return Ok(()),
-            Open::Header if self.options.layout == Layout::V6_1 => self.widths.extras,
-            Open::Header => 0,
-            Open::Row { extras } => extras,
+            OpenCell::Nothing => return Ok(()),
+            OpenCell::Header if self.options.layout == Layout::V6_1 => self.widths.extras,
+            OpenCell::Header => 0,
+            OpenCell::Row { extras } => extras,
         };
-        self.open = Open::Nothing;
+        self.open = OpenCell::Nothing;
         let mut last = extras;
         if self.options.layout == Layout::V6_1 {
             // An empty cell follows the cell Process and is the last.
@@ -403,14 +403,14 @@ impl<'s, W: Write> Writer<'s, W> {
         }
         self.block.clear();
         self.chunks.clear();
-        self.open = Open::Nothing;
+        self.open = OpenCell::Nothing;
         Ok(())
     }
 }
 
 fn put_port(out: &mut Vec<u8>, port: u16, name: Option<&[u8]>) {
     match name {
-        Some(name) => put!(out, Face(name, false)),
+        Some(name) => put!(out, Outside(name, false)),
         None if port == 0 => put!(out, "*"),
         None => put!(out, port),
     }

@@ -39,7 +39,6 @@ pub(super) fn be32(bytes: &[u8], at: usize) -> Printed<u32> {
 
 /// Returns eight bytes in network byte order.
 #[inline]
-#[allow(dead_code, reason = "for the application protocols")]
 pub(super) fn be64(bytes: &[u8], at: usize) -> Printed<u64> {
     array(bytes, at).map(u64::from_be_bytes)
 }

@@ -4,7 +4,7 @@ use super::bytes::{Printed, be16, be32, behind, part, u8_at};
 use super::ethernet::{LENGTH_MAX, TAGS, put_tag};
 use super::line::{Ethernet, Line};
 use super::options::InterfaceName;
-use super::pieces::{HexWide, Shown, put};
+use super::pieces::{HexWide, PacketText, put};
 use super::undecoded::default_print;
 use super::{ethertype, ethertype_names, llc};
 
@@ -15,7 +15,7 @@ const SLL_BYTES: usize = 16;
 const SLL2_BYTES: usize = 20;
 
 /// The fields of a header.
-struct Cooked<'c> {
+struct CookedHeader<'c> {
     aim: u8,
     kind: u16,
     /// The sender's address, if it is an Ethernet address.
@@ -28,7 +28,7 @@ struct Cooked<'c> {
 pub(super) fn sll(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     line.protocol = "sll";
     part(bytes, 0, SLL_BYTES)?;
-    let cooked = Cooked {
+    let cooked = CookedHeader {
         // The high byte is 0 in all known values.
         aim: u8::try_from(be16(bytes, 0)?).unwrap_or(u8::MAX),
         kind: be16(bytes, 14)?,
@@ -46,14 +46,14 @@ pub(super) fn sll2(line: &mut Line<'_>, bytes: &[u8], length: usize, interface: 
     line.protocol = "sll2";
     part(bytes, 0, SLL2_BYTES)?;
     let number = be32(bytes, 4)?;
-    let cooked = Cooked {
+    let cooked = CookedHeader {
         aim: u8_at(bytes, 10)?,
         kind: be16(bytes, 0)?,
         address: if u8_at(bytes, 11)? == 6 { bytes.get(12..18) } else { None },
         interface: Some(number),
     };
     let name = interface(number).unwrap_or("?");
-    put!(line, Shown(name.as_bytes()));
+    put!(line, PacketText(name.as_bytes()));
     pad(line, name.len(), 5);
     put!(line, " ");
     let aim = aim_name(cooked.aim);
@@ -84,7 +84,7 @@ fn aim_name(aim: u8) -> &'static str {
     }
 }
 
-fn put_header(line: &mut Line<'_>, cooked: &Cooked<'_>, length: usize) {
+fn put_header(line: &mut Line<'_>, cooked: &CookedHeader<'_>, length: usize) {
     if let Some(number) = cooked.interface {
         put!(line, "ifindex ", number, " ");
     } else {
@@ -107,7 +107,7 @@ fn put_header(line: &mut Line<'_>, cooked: &Cooked<'_>, length: usize) {
     put!(line, ", length ", length, ": ");
 }
 
-fn payload(line: &mut Line<'_>, cooked: &Cooked<'_>, bytes: &[u8], header: usize, length: usize) -> Printed {
+fn payload(line: &mut Line<'_>, cooked: &CookedHeader<'_>, bytes: &[u8], header: usize, length: usize) -> Printed {
     let (mut kind, mut header, start) = (cooked.kind, header, header);
     loop {
         let (inner, rest) = (behind(bytes, header), length.saturating_sub(header));

@@ -4,7 +4,7 @@ mod names;
 mod options;
 use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::line::{Ethernet, Host4, Line};
-use super::pieces::{Hex, HexWide, Shown, put, put_last};
+use super::pieces::{Hex, HexWide, PacketText, put, put_last};
 
 const REQUEST: u8 = 1;
 const REPLY: u8 = 2;
@@ -103,7 +103,7 @@ fn put_text(line: &mut Line<'_>, what: &str, bytes: &[u8], (at, len): (usize, us
     }
     let field = super::bytes::at_most(behind(bytes, at), len);
     let end = field.iter().position(|byte| *byte == 0);
-    put!(line, "\n\t  ", what, " \"", Shown(field.get(..end.unwrap_or(field.len())).unwrap_or(field)), "\"");
+    put!(line, "\n\t  ", what, " \"", PacketText(field.get(..end.unwrap_or(field.len())).unwrap_or(field)), "\"");
     end.map(|_| ()).ok_or(super::bytes::Cut)
 }
 

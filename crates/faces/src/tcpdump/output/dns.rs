@@ -137,14 +137,14 @@ fn put_query(line: &mut Line<'_>, message: DnsMessage<'_>, flags: u16, counts: [
     }
     let [questions, answers, authorities, additional] = counts;
     let is_inverse = operation(flags) == usize::from(INVERSE_QUERY);
-    let told = if is_inverse {
+    let first = if is_inverse {
         [(questions != 0, questions, "q]"), (answers != 1, answers, "a]")]
     } else {
         [(answers != 0, answers, "a]"), (questions != 1, questions, "q]")]
     };
     let rest = [(authorities != 0, authorities, "n]"), (additional != 0, additional, "au]")];
-    for (is_told, count, word) in told.into_iter().chain(rest) {
-        if is_told {
+    for (is_unusual, count, word) in first.into_iter().chain(rest) {
+        if is_unusual {
             put!(line, " [", count, word);
         }
     }

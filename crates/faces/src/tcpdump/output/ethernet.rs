@@ -74,8 +74,8 @@ pub(super) fn print_kind(
             put!(line, "802.3");
         }
         // The frame has the length in its header, but at most the remaining bytes.
-        let said = usize::from(kind).min(length);
-        return Ok(header + llc::print(line, addresses, at_most(bytes, said), said)?.bytes);
+        let len = usize::from(kind).min(length);
+        return Ok(header + llc::print(line, addresses, at_most(bytes, len), len)?.bytes);
     }
     if !ethertype::print(line, kind, bytes, length)? {
         if let Some(addresses) = addresses.filter(|_| !line.options.link_header) {

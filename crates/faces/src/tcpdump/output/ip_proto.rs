@@ -3,7 +3,7 @@
 use super::bytes::{Printed, behind};
 use super::line::{Inner, Line};
 use super::network::{ICMPV6, Network, SCTP, TCP, UDP};
-use super::pieces::{ByteSink, names, put, put_last};
+use super::pieces::{LineBuffer, names, put, put_last};
 use super::{gre, icmp, icmp6, igmp, ipsec, sctp, tcp, udp};
 
 /// An Ethernet frame (RFC 8986).

@@ -2,7 +2,7 @@
 
 use super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::line::{Host4, Line};
-use super::pieces::{ByteSink, put, put_last, when};
+use super::pieces::{LineBuffer, put, put_last, when};
 
 const END: u8 = 0;
 const NOP: u8 = 1;

@@ -54,37 +54,37 @@ fn options(line: &mut Line<'_>, name: &str, bytes: &[u8], jumbo: Option<&mut Jum
 
 /// Prints options with `-v` only, but errors in them always.
 fn put_options(line: &mut Line<'_>, mut bytes: &[u8], mut jumbo: Option<&mut Jumbo>) -> Printed {
-    let (told, mut jumbo_seen) = (line.verbose() > 0, false);
+    let (is_verbose, mut jumbo_seen) = (line.verbose() > 0, false);
     while let Some(&kind) = bytes.first() {
         if kind == PAD_ONE {
-            put!(line, when(told, "(pad1)"));
+            put!(line, when(is_verbose, "(pad1)"));
             bytes = behind(bytes, 1);
             continue;
         }
         let len = usize::from(u8_at(bytes, 1)?);
         let option = part(bytes, 0, len + 2)?;
         match kind {
-            PAD => put!(line, if told { "(padn)" } else { "" }),
+            PAD => put!(line, if is_verbose { "(padn)" } else { "" }),
             ROUTER_ALERT => {
                 check_len(line, "rtalert", bytes, len, 2)?;
-                if told {
+                if is_verbose {
                     put!(line, "(rtalert: 0x", HexWide(be16(option, 2)?, 4), ") ");
                 }
             }
             JUMBO => {
                 check_len(line, "jumbo", bytes, len, 4)?;
                 let wrong = note_jumbo(be32(option, 2)?, jumbo.as_deref_mut(), &mut jumbo_seen);
-                if told {
+                if is_verbose {
                     put!(line, "(jumbo: ", be32(option, 2)?, wrong, ") ");
                 }
             }
             HOME => {
                 check_len(line, "homeaddr", bytes, len.min(16), 16)?;
-                if told {
+                if is_verbose {
                     put!(line, "(homeaddr: ", Host6(array(option, 2)?), ")");
                 }
             }
-            _ if told => put!(line, "(opt_type 0x", HexWide(kind, 2), ": len=", len, ")"),
+            _ if is_verbose => put!(line, "(opt_type 0x", HexWide(kind, 2), ": len=", len, ")"),
             _ => {}
         }
         bytes = behind(bytes, len + 2);
@@ -131,18 +131,18 @@ pub(super) fn routing(line: &mut Line<'_>, bytes: &[u8]) -> Printed<Option<usize
     let kind = u8_at(bytes, 2)?;
     put!(line, ", type=", kind, when(kind == 0, " [Deprecated]"));
     put!(line, ", segleft=", u8_at(bytes, 3)?);
-    let told = line.verbose() > 0;
+    let is_verbose = line.verbose() > 0;
     match kind {
         0 | 2 => {
             let reserved = be32(bytes, 4)?;
-            if reserved != 0 || told {
+            if reserved != 0 || is_verbose {
                 put!(line, ", rsv=0x", Hex(reserved));
             }
         }
         4 => {
             put!(line, ", last-entry=", u8_at(bytes, 4)?);
             let flags = u8_at(bytes, 5)?;
-            if flags != 0 || told {
+            if flags != 0 || is_verbose {
                 put!(line, ", flags=0x", Hex(flags));
             }
             put!(line, ", tag=", Hex(be16(bytes, 6)?));

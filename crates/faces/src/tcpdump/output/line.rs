@@ -3,7 +3,7 @@
 use super::bytes::{Cut, Printed};
 use super::names::PacketNames;
 use super::options::TcpdumpOptions;
-use super::pieces::{ByteSink, Mac, Put, Shown, put};
+use super::pieces::{LineBuffer, Mac, PacketText, Put, put};
 use super::protocol_names::protocol_name;
 use super::sequences::Sequences;
 use super::vendor_names::vendor_name;
@@ -52,7 +52,7 @@ pub(super) struct Line<'l> {
     pub(super) link_header: usize,
 }
 
-impl ByteSink for Line<'_> {
+impl LineBuffer for Line<'_> {
     #[inline]
     fn text(&mut self, text: &str) {
         self.out.extend_from_slice(text.as_bytes());
@@ -117,7 +117,7 @@ impl Put<Line<'_>> for Port {
     #[inline]
     fn put(&self, line: &mut Line<'_>) {
         match line.names.as_mut().and_then(|names| names.port(self.0, self.1)) {
-            Some(name) => Shown(name).put(line.out),
+            Some(name) => PacketText(name).put(line.out),
             None => text::put_u64(line.out, self.1.into()),
         }
     }
@@ -130,7 +130,7 @@ impl Put<Line<'_>> for Ethernet<'_> {
             return Mac(address).put(line);
         };
         if let Some(name) = names.ethernet(six) {
-            return Shown(name).put(line.out);
+            return PacketText(name).put(line.out);
         }
         if six == [0xff; 6] {
             return put!(line, "Broadcast");
@@ -145,7 +145,7 @@ impl Line<'_> {
     fn put_host_name(&mut self, address: &[u8]) -> bool {
         let Some(name) = self.names.as_mut().and_then(|names| names.host(address)) else { return false };
         let first = name.split(|byte| *byte == b'.').next().unwrap_or(name);
-        Shown(if self.options.short_names { first } else { name }).put(self.out);
+        PacketText(if self.options.short_names { first } else { name }).put(self.out);
         true
     }
 

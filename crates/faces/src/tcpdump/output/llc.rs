@@ -2,7 +2,7 @@
 
 use super::bytes::{Printed, array, be16, behind};
 use super::line::{Ethernet, Inner, Line};
-use super::pieces::{ByteSink, HexWide, names, put, when};
+use super::pieces::{HexWide, LineBuffer, names, put, when};
 use super::undecoded::{always_print, default_print};
 use super::vendor_names::vendor_name;
 use super::{ethertype, ethertype_names, stp};

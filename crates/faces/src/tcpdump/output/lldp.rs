@@ -9,7 +9,7 @@ mod words;
 use super::bytes::{Cut, Printed, array, be16, be24, be32, behind, part, u8_at};
 use super::dump::put_hex_lines;
 use super::line::{Ethernet, Host4, Host6, Line};
-use super::pieces::{Flags, HexWide, Shown, put};
+use super::pieces::{Flags, HexWide, PacketText, put};
 use super::vendor_names::vendor_name;
 use words::ManyWords;
 
@@ -70,8 +70,8 @@ fn put_entries(line: &mut Line<'_>, mut bytes: &[u8], mut length: usize) -> Prin
 }
 
 /// Returns text up to a zero byte or the end.
-fn text(bytes: &[u8]) -> Shown<'_> {
-    Shown(bytes.split(|byte| *byte == 0).next().unwrap_or(bytes))
+fn text(bytes: &[u8]) -> PacketText<'_> {
+    PacketText(bytes.split(|byte| *byte == 0).next().unwrap_or(bytes))
 }
 
 /// Prints an entry; returns false if it is not decoded.
@@ -192,7 +192,7 @@ fn put_private(line: &mut Line<'_>, entry: &[u8]) -> Printed<bool> {
         TIA => media::put(line, kind, value),
         DCBX => data_center::put(line, kind, value),
         _ if kind == 1 => {
-            put!(line, "\n\t  MUD-URL=", Shown(value));
+            put!(line, "\n\t  MUD-URL=", PacketText(value));
             Ok(true)
         }
         _ => Ok(false),

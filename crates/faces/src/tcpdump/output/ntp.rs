@@ -2,7 +2,7 @@
 
 use super::bytes::{Printed, be16, be32, part, u8_at};
 use super::line::Line;
-use super::pieces::{Hex, HexBytes, HexWide, Padded, Shown, put, word_of};
+use super::pieces::{Hex, HexBytes, HexWide, PacketText, Padded, put, word_of};
 
 const HEADER: usize = 48;
 const CONTROL_HEADER: usize = 12;
@@ -88,7 +88,7 @@ fn put_times(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     put!(line, ", Reference-ID: ");
     match stratum {
         0 => put!(line, "(unspec)"),
-        1 => put!(line, Shown(&reference.to_be_bytes())),
+        1 => put!(line, PacketText(&reference.to_be_bytes())),
         _ => put!(line, "0x", HexWide(reference, 8)),
     }
     for (nth, word) in TIMES.into_iter().enumerate() {

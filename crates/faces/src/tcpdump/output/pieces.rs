@@ -1,19 +1,19 @@
 //! The pieces of tcpdump's lines: those of all faces, and text from packets.
 
 pub(super) use crate::pieces::{
-    ByteSink, Hex, HexBytes, HexWide, Padded, Put, Written, list, names, put, when, word_of, written,
+    Hex, HexBytes, HexWide, LineBuffer, Padded, Put, Written, list, names, put, when, word_of, written,
 };
 
 /// Bytes of text from outside, escaped like in the tool: `^A`, `M-a`.
-pub(super) struct Shown<'a>(pub(super) &'a [u8]);
+pub(super) struct PacketText<'a>(pub(super) &'a [u8]);
 /// Bytes in the format of link-layer addresses: `02:00:00:00:00:01`.
 pub(super) struct Mac<'a>(pub(super) &'a [u8]);
 /// The names of the flags that are set: table, the text if no flag is set, the text between names, flags.
 pub(super) struct Flags<'a, N>(pub(super) &'a [(u32, &'a str)], pub(super) &'a str, pub(super) &'a str, pub(super) N);
 
-impl<P: ByteSink> Put<P> for Shown<'_> {
-    fn put(&self, pen: &mut P) {
-        self.0.iter().for_each(|&byte| put_shown(pen.buffer(), byte));
+impl<P: LineBuffer> Put<P> for PacketText<'_> {
+    fn put(&self, line: &mut P) {
+        self.0.iter().for_each(|&byte| put_shown(line.buffer(), byte));
     }
 }
 
@@ -28,30 +28,30 @@ fn put_shown(out: &mut Vec<u8>, byte: u8) {
     }
 }
 
-impl<P: ByteSink> Put<P> for Mac<'_> {
-    fn put(&self, pen: &mut P) {
+impl<P: LineBuffer> Put<P> for Mac<'_> {
+    fn put(&self, line: &mut P) {
         for (nth, byte) in self.0.iter().enumerate() {
-            put!(pen, when(nth > 0, ":"), HexWide(*byte, 2));
+            put!(line, when(nth > 0, ":"), HexWide(*byte, 2));
         }
     }
 }
 
-impl<P: ByteSink, N: Into<u32> + Copy> Put<P> for Flags<'_, N> {
-    fn put(&self, pen: &mut P) {
+impl<P: LineBuffer, N: Into<u32> + Copy> Put<P> for Flags<'_, N> {
+    fn put(&self, line: &mut P) {
         let Flags(names, none, between, flags) = *self;
         let flags = flags.into();
         let mut before = "";
         for (_, name) in names.iter().filter(|(bit, _)| flags & bit == *bit) {
-            put!(pen, std::mem::replace(&mut before, between), *name);
+            put!(line, std::mem::replace(&mut before, between), *name);
         }
-        put!(pen, when(names.iter().all(|(bit, _)| flags & bit != *bit), none));
+        put!(line, when(names.iter().all(|(bit, _)| flags & bit != *bit), none));
     }
 }
 
 /// Appends the last pieces of a printer: `return put_last!(line, " (invalid)")`.
 macro_rules! put_last {
-    ($pen:expr, $($piece:expr),+ $(,)?) => {{
-        $crate::pieces::put!($pen, $($piece),+);
+    ($line:expr, $($piece:expr),+ $(,)?) => {{
+        $crate::pieces::put!($line, $($piece),+);
         Ok(())
     }};
 }

@@ -2,7 +2,7 @@
 
 use super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::line::Line;
-use super::pieces::{Flags, HexBytes, HexWide, Mac, Shown, put, put_last};
+use super::pieces::{Flags, HexBytes, HexWide, Mac, PacketText, put, put_last};
 
 /// Bytes that are read of the shortest message.
 const MIN_BYTES: usize = 4;
@@ -163,7 +163,7 @@ fn put_bridge_and(
 fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     let name = at_most(bytes, NAME_BYTES);
     let len = name.iter().position(|byte| *byte == 0);
-    put!(line, Shown(at_most(name, len.unwrap_or(NAME_BYTES))));
+    put!(line, PacketText(at_most(name, len.unwrap_or(NAME_BYTES))));
     if len.is_none() {
         part(bytes, 0, NAME_BYTES)?;
     }

@@ -3,7 +3,7 @@
 use super::bytes::{Printed, at_most, be16, behind, u8_at};
 use super::line::Line;
 use super::network::{Network, TCP};
-use super::pieces::{HexWide, Shown, put, put_last, when};
+use super::pieces::{HexWide, PacketText, put, put_last, when};
 use super::sequences::{Base, Ends};
 use super::{checksum, ports, tcp_options};
 use packet::read_transport;
@@ -124,5 +124,5 @@ fn put_payload(line: &mut Line<'_>, flags: u8, ports: (u16, u16), bytes: &[u8], 
 fn put_reason(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     let whole = length <= bytes.len();
     let text = at_most(bytes, length.min(30));
-    put_last!(line, if whole { " [RST" } else { " [!RST" }, when(length > 30, "+"), " ", Shown(text), "]")
+    put_last!(line, if whole { " [RST" } else { " [!RST" }, when(length > 30, "+"), " ", PacketText(text), "]")
 }

@@ -3,7 +3,7 @@
 use super::bytes::{Cut, be16, be32, behind, part, u8_at};
 use super::line::Line;
 use super::mptcp;
-use super::pieces::{ByteSink, Hex, HexBytes, HexWide, put, put_last, when};
+use super::pieces::{Hex, HexBytes, HexWide, LineBuffer, put, put_last, when};
 use super::sequences::Base;
 
 /// The parameters for printing options.
@@ -25,7 +25,7 @@ const MULTIPATH: u8 = 30;
 const FAST_OPEN_MAGIC: u16 = 0xf989;
 
 /// The reason why options are not printed to their end.
-enum Broken {
+enum OptionError {
     /// An option claims more bytes than there are.
     Bad,
     /// The packet was cut before an option.
@@ -34,9 +34,9 @@ enum Broken {
     CutValue,
 }
 
-impl From<Cut> for Broken {
-    fn from(_: Cut) -> Broken {
-        Broken::Cut
+impl From<Cut> for OptionError {
+    fn from(_: Cut) -> OptionError {
+        OptionError::Cut
     }
 }
 
@@ -50,15 +50,15 @@ pub(super) fn print(line: &mut Line<'_>, segment: Segment, bytes: &[u8], length:
             put!(line, "]");
             true
         }
-        Err(Broken::Bad) => {
+        Err(OptionError::Bad) => {
             put!(line, "[bad opt]", when(printed > 0, "]"));
             false
         }
-        Err(Broken::Cut) => {
+        Err(OptionError::Cut) => {
             line.cut();
             false
         }
-        Err(Broken::CutValue) => {
+        Err(OptionError::CutValue) => {
             line.cut();
             if printed > 0 {
                 put!(line, ">");
@@ -75,7 +75,7 @@ fn put_all(
     bytes: &[u8],
     length: usize,
     printed: &mut u32,
-) -> Result<(), Broken> {
+) -> Result<(), OptionError> {
     let mut at = 0;
     while at < length {
         if *printed > 0 {
@@ -84,7 +84,7 @@ fn put_all(
         let kind = u8_at(bytes, at)?;
         let (len, head) = if kind <= NOP { (1, 1) } else { (usize::from(u8_at(bytes, at + 1)?), 2) };
         if kind > NOP && (len < 2 || len > length - at) {
-            return Err(Broken::Bad);
+            return Err(OptionError::Bad);
         }
         put_name(line, kind);
         let value = OptionValue {
@@ -120,19 +120,19 @@ struct OptionValue<'v> {
 
 impl<'v> OptionValue<'v> {
     /// Returns the first `len` bytes of the value.
-    fn need(&self, len: usize) -> Result<&'v [u8], Broken> {
+    fn need(&self, len: usize) -> Result<&'v [u8], OptionError> {
         if len > self.room {
-            return Err(Broken::Bad);
+            return Err(OptionError::Bad);
         }
-        part(self.bytes, 0, len).map_err(|Cut| Broken::CutValue)
+        part(self.bytes, 0, len).map_err(|Cut| OptionError::CutValue)
     }
 
     /// Returns the option with its type and length.
-    fn option(&self) -> Result<&'v [u8], Broken> {
-        part(self.option, 0, self.len + 2).map_err(|Cut| Broken::CutValue)
+    fn option(&self) -> Result<&'v [u8], OptionError> {
+        part(self.option, 0, self.len + 2).map_err(|Cut| OptionError::CutValue)
     }
 
-    fn whole(&self) -> Result<&'v [u8], Broken> {
+    fn whole(&self) -> Result<&'v [u8], OptionError> {
         self.need(self.len)
     }
 }
@@ -166,7 +166,7 @@ fn put_name(line: &mut Line<'_>, kind: u8) {
 
 /// Prints the value of an option; returns the length it should have.
 #[inline]
-fn put_value(line: &mut Line<'_>, segment: Segment, kind: u8, value: &OptionValue<'_>) -> Result<usize, Broken> {
+fn put_value(line: &mut Line<'_>, segment: Segment, kind: u8, value: &OptionValue<'_>) -> Result<usize, OptionError> {
     match kind {
         END | NOP | 4 => Ok(0),
         2 => {
@@ -206,7 +206,7 @@ fn put_value(line: &mut Line<'_>, segment: Segment, kind: u8, value: &OptionValu
         }
         MULTIPATH => {
             value.whole()?;
-            mptcp::print(line, segment.flags, value.option()?).map_err(|Cut| Broken::Bad)?;
+            mptcp::print(line, segment.flags, value.option()?).map_err(|Cut| OptionError::Bad)?;
             Ok(value.len)
         }
         28 => put_user_timeout(line, value),
@@ -215,7 +215,7 @@ fn put_value(line: &mut Line<'_>, segment: Segment, kind: u8, value: &OptionValu
 }
 
 #[cold]
-fn put_rare(line: &mut Line<'_>, kind: u8, value: &OptionValue<'_>) -> Result<usize, Broken> {
+fn put_rare(line: &mut Line<'_>, kind: u8, value: &OptionValue<'_>) -> Result<usize, OptionError> {
     match kind {
         34 => {
             let cookie = value.whole()?;
@@ -235,7 +235,7 @@ fn put_rare(line: &mut Line<'_>, kind: u8, value: &OptionValue<'_>) -> Result<us
     Ok(value.len)
 }
 
-fn put_sack(line: &mut Line<'_>, segment: Segment, value: &OptionValue<'_>) -> Result<usize, Broken> {
+fn put_sack(line: &mut Line<'_>, segment: Segment, value: &OptionValue<'_>) -> Result<usize, OptionError> {
     if value.len % 8 != 0 {
         put!(line, " invalid sack");
         return Ok(value.len);
@@ -251,7 +251,7 @@ fn put_sack(line: &mut Line<'_>, segment: Segment, value: &OptionValue<'_>) -> R
 }
 
 /// Prints a user timeout (RFC 5482): if the highest bit is set, the rest is in minutes.
-fn put_user_timeout(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<usize, Broken> {
+fn put_user_timeout(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<usize, OptionError> {
     let timeout = be16(value.need(2)?, 0)?;
     put!(line, " 0x", Hex(timeout));
     let seconds = u32::from(timeout >> 1) * if timeout & 1 != 0 { 60 } else { 1 };
@@ -260,7 +260,7 @@ fn put_user_timeout(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<usiz
 }
 
 /// Prints an authentication option (RFC 5925): the numbers of two keys, and the code.
-fn put_authentication(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<(), Broken> {
+fn put_authentication(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<(), OptionError> {
     if value.len < 2 {
         return put_last!(line, " (invalid)");
     }
@@ -276,9 +276,9 @@ fn put_authentication(line: &mut Line<'_>, value: &OptionValue<'_>) -> Result<()
     Ok(())
 }
 
-fn put_experiment(line: &mut Line<'_>, option: &[u8]) -> Result<(), Broken> {
+fn put_experiment(line: &mut Line<'_>, option: &[u8]) -> Result<(), OptionError> {
     if option.len() < 2 {
-        return Err(Broken::Bad);
+        return Err(OptionError::Bad);
     }
     put!(line, "-");
     match be16(option, 0)? {

@@ -23,20 +23,20 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     if length < HEADER_BYTES {
         return put_last!(line, "truncated-udp ", length);
     }
-    let said = match be16(bytes, 4) {
+    let claimed_len = match be16(bytes, 4) {
         Err(_) => return line.end_cut(),
         // A jumbogram's length does not fit in the field.
         Ok(0) if length > 0xffff => length,
-        Ok(said) => said.into(),
+        Ok(claimed_len) => claimed_len.into(),
     };
-    if said < HEADER_BYTES {
-        return put_last!(line, "truncated-udplength ", said);
+    if claimed_len < HEADER_BYTES {
+        return put_last!(line, "truncated-udplength ", claimed_len);
     }
     if bytes.len() < HEADER_BYTES {
         return line.end_cut();
     }
-    let (said, rest) = (said - HEADER_BYTES, length - HEADER_BYTES);
-    let rest = rest.min(said);
+    let (claimed_len, rest) = (claimed_len - HEADER_BYTES, length - HEADER_BYTES);
+    let rest = rest.min(claimed_len);
     // Bytes after the datagram's length are also read.
     let payload = behind(bytes, HEADER_BYTES);
     if let Some(kind) = line.options.packet_type {
@@ -49,9 +49,9 @@ pub(super) fn print(line: &mut Line<'_>, packet: &Network<'_>, bytes: &[u8], len
     if let Some(print) = ports::udp(ports).filter(|_| line.options.quiet == 0) {
         return print(line, payload, rest);
     }
-    match said > rest && !packet.fragmented {
-        true => put_last!(line, "UDP, bad length ", said, " > ", rest),
-        false => put_last!(line, "UDP, length ", said),
+    match claimed_len > rest && !packet.fragmented {
+        true => put_last!(line, "UDP, bad length ", claimed_len, " > ", rest),
+        false => put_last!(line, "UDP, length ", claimed_len),
     }
 }
 

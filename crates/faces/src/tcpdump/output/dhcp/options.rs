@@ -2,7 +2,7 @@
 
 use super::super::bytes::{Printed, at_most, be16, be32, behind, part, u8_at};
 use super::super::line::{Host4, Line};
-use super::super::pieces::{Flags, HexWide, Mac, Shown, list, put, put_last, when};
+use super::super::pieces::{Flags, HexWide, Mac, PacketText, list, put, put_last, when};
 use super::names::{self, OptionKind, option};
 
 const PAD: u8 = 0;
@@ -65,7 +65,7 @@ fn put_value(line: &mut Line<'_>, number: u8, kind: OptionKind, value: &[u8]) ->
     }
     let unit = match kind {
         OptionKind::Text => {
-            put!(line, "\"", Shown(value), "\"");
+            put!(line, "\"", PacketText(value), "\"");
             return Ok(0);
         }
         OptionKind::Special => return put_special(line, number, value),
@@ -142,7 +142,7 @@ fn put_special(line: &mut Line<'_>, number: u8, value: &[u8]) -> Printed<usize> 
 fn put_client(line: &mut Line<'_>, value: &[u8]) -> Printed {
     let (kind, id) = (u8_at(value, 0)?, behind(value, 1));
     if kind == 0 {
-        return put_last!(line, "\"", Shown(id), "\"");
+        return put_last!(line, "\"", PacketText(id), "\"");
     }
     match names::hardware(kind) {
         Some(name) => put!(line, name, " "),
@@ -163,7 +163,7 @@ fn put_full_name(line: &mut Line<'_>, value: &[u8]) -> Printed {
     if first != 0 || second != 0 {
         put!(line, first, "/", second, " ");
     }
-    put_last!(line, "\"", Shown(behind(value, 3)), "\"")
+    put_last!(line, "\"", PacketText(behind(value, 3)), "\"")
 }
 
 /// Prints user classes (RFC 3004).
@@ -178,7 +178,7 @@ fn put_classes(line: &mut Line<'_>, value: &[u8]) -> Printed {
         let Some(class) = more.get(..len) else {
             return put_last!(line, "[ERROR: invalid option]");
         };
-        put!(line, "\"", Shown(class), "\", length ", len);
+        put!(line, "\"", PacketText(class), "\", length ", len);
         (rest, number) = (behind(more, len), number + 1);
     }
     Ok(())
@@ -195,7 +195,7 @@ fn put_relay(line: &mut Line<'_>, value: &[u8]) -> Printed<usize> {
             return Ok(0);
         };
         if name.is_some() {
-            put!(line, Shown(text));
+            put!(line, PacketText(text));
         } else {
             super::super::dump::put_hex_lines(line.out, "\n\t\t", text, false);
         }

@@ -2,7 +2,7 @@
 
 use super::super::bytes::{Printed, array, at_most, be16, be32, behind, part, u8_at};
 use super::super::line::{Host6, Line};
-use super::super::pieces::{HexBytes, HexWide, Shown, put, put_last, when};
+use super::super::pieces::{HexBytes, HexWide, PacketText, put, put_last, when};
 use super::names;
 
 /// Most bytes that are shown of identifiers that may hold anything.
@@ -62,7 +62,7 @@ pub(super) fn put_plain(line: &mut Line<'_>, number: u16, value: &[u8]) -> Print
             }
         }
         37 => put!(line, " ", be32(value, 0)?, " ", shown(4), "..."),
-        41 | 42 | 112 => put!(line, " ", Shown(value.split(|byte| *byte == 0).next().unwrap_or(value))),
+        41 | 42 | 112 => put!(line, " ", PacketText(value.split(|byte| *byte == 0).next().unwrap_or(value))),
         47 => {
             put_address(line, value, 0)?;
             put!(line, " ", shown(16), "...");
@@ -158,7 +158,7 @@ fn put_gateway(line: &mut Line<'_>, value: &[u8]) -> Printed {
             break;
         }
         let label = part(value, at, len)?;
-        put!(line, Shown(label.split(|byte| *byte == 0).next().unwrap_or(label)));
+        put!(line, PacketText(label.split(|byte| *byte == 0).next().unwrap_or(label)));
         at += len;
         left -= len + 1;
         if u8_at(value, at)? != 0 {

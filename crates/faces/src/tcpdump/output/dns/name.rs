@@ -2,7 +2,7 @@
 
 use super::super::bytes::{Cut, Printed, at_most, behind, part, u8_at};
 use super::super::line::Line;
-use super::super::pieces::{HexWide, Shown, put};
+use super::super::pieces::{HexWide, PacketText, put};
 
 /// The two highest bits of a length byte, which are the type of the label.
 const KIND: u8 = 0xc0;
@@ -127,7 +127,7 @@ fn put_label(line: &mut Line<'_>, bytes: &[u8], at: usize, length: u8, character
 
 /// Appends `count` bytes of text, or the part of them that was captured.
 pub(super) fn put_characters(line: &mut Line<'_>, bytes: &[u8], at: usize, count: usize) -> Printed {
-    put!(line, Shown(at_most(behind(bytes, at), count)));
+    put!(line, PacketText(at_most(behind(bytes, at), count)));
     part(bytes, at, count).map(|_| ())
 }
 

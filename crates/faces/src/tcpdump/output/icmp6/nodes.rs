@@ -2,7 +2,7 @@
 
 use super::super::bytes::{Printed, array, be16, be32, behind, part, u8_at};
 use super::super::line::{Host4, Host6, Line};
-use super::super::pieces::{Flags, Shown, put, put_last, when};
+use super::super::pieces::{Flags, PacketText, put, put_last, when};
 
 const QUERY: u8 = 139;
 const HEADER_BYTES: usize = 16;
@@ -130,7 +130,7 @@ fn put_kinds(line: &mut Line<'_>, flags: u16, kinds: &[(u32, &str)]) {
 fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
     let len = usize::from(u8_at(bytes, 0)?);
     if len == bytes.len() - 1 {
-        return put_last!(line, when(line.verbose() > 0, ", 03 draft"), ", \"", Shown(behind(bytes, 1)), "\"");
+        return put_last!(line, when(line.verbose() > 0, ", 03 draft"), ", \"", PacketText(behind(bytes, 1)), "\"");
     }
     put!(line, ", \"");
     let mut rest = bytes;
@@ -154,7 +154,7 @@ fn put_name(line: &mut Line<'_>, bytes: &[u8]) -> Printed {
             put!(line, "???");
             break;
         };
-        put!(line, Shown(label));
+        put!(line, PacketText(label));
         rest = behind(more, len);
         if rest.len() > 1 && rest.first() != Some(&0) {
             put!(line, ".");

@@ -3,7 +3,7 @@
 use super::super::bytes::{Cut, Printed, array};
 use super::super::line::{Host6, Line, Port};
 use super::super::network::{TCP, UDP};
-use super::super::pieces::{ByteSink, put};
+use super::super::pieces::{LineBuffer, put};
 use packet::read_quoted_v6;
 
 /// Prints why a packet did not arrive. `code` must be a known code.

@@ -1,11 +1,11 @@
 //! Flows that wait for their hosts' names.
 
-use record::rows::{Direction, Flow, FlowStates};
-use record::{Addr, Owner, Proto};
+use record::rows::{Direction, Flow};
+use record::{Addr, Owner};
 
 /// The parts of a flow that lstf shows.
 #[derive(Clone, Copy)]
-pub(super) struct Kept {
+pub(super) struct WaitingFlow {
     direction: Direction,
     local_addr: Addr,
     local_port: Option<u16>,
@@ -15,11 +15,9 @@ pub(super) struct Kept {
     owner: Option<Owner>,
 }
 
-const NO_STATES: FlowStates = [0; 14];
-
-impl Kept {
-    pub(super) fn new(flow: &Flow<'_>) -> Kept {
-        Kept {
+impl WaitingFlow {
+    pub(super) fn new(flow: &Flow<'_>) -> WaitingFlow {
+        WaitingFlow {
             direction: flow.direction,
             local_addr: flow.local_addr,
             local_port: flow.local_port,
@@ -33,29 +31,14 @@ impl Kept {
     /// A flow with the values that lstf shows.
     pub(super) fn flow(&self) -> Flow<'_> {
         Flow {
-            netns_id: 0,
-            peer_netns_id: 0,
-            proto: Proto::Tcp,
             direction: self.direction,
-            guessed: false,
             local_addr: self.local_addr,
             local_port: self.local_port,
             peer_addr: self.peer_addr,
             peer_port: self.peer_port,
-            ifindex: 0,
             connections: self.connections,
-            states: &NO_STATES,
             owners: self.owner.as_slice(),
-            peer_owners: &[],
-            bytes_in: None,
-            bytes_out: None,
-            retrans_total: None,
-            recv_q: 0,
-            send_q: 0,
-            bytes_in_per_s: None,
-            bytes_out_per_s: None,
-            rtt: None,
-            diff: None,
+            ..Flow::EMPTY
         }
     }
 }

@@ -20,8 +20,8 @@ pub use files::{
     ReadPackets, SkippedRecords, UnreadFile, blocks, fuzz_packet_file, put_gzip, unpacked,
 };
 pub use latency::LatencyCounts;
-pub use live::place::CapturePlace;
-pub use live::stream::{FollowPackets, PacketStream, SNAPLEN, SNAPLEN_MAX, WakeUp};
+pub use live::place::{CapturePlace, ReadLinks};
+pub use live::stream::{CaptureControl, FollowPackets, PacketStream, SNAPLEN, SNAPLEN_MAX, WakeUp};
 pub use pace::{Delivery, Pacing, Wait};
 pub use probe::probe;
 pub use report::{CaptureReport, IfaceDrops};

@@ -8,7 +8,7 @@ use super::switches::{LiveSwitches, TcpdumpRun};
 use super::{put_count, say};
 use crate::tcpdump::output::{CapturedBytes, Tcpdump};
 use crate::text::warn;
-use capture::{CapturePlace, CaptureReport, Delivery, FollowPackets, Pacing, PacketStream};
+use capture::{CaptureControl, CapturePlace, CaptureReport, Delivery, FollowPackets, Pacing, PacketStream};
 use host::LinksReader;
 use host::users::Account;
 use packet::put_untagged;
@@ -213,11 +213,7 @@ impl LiveFace<'_> {
             program: Some(self.program()),
             passes: None,
             links: &links,
-            say: &own,
-            stop: &stop,
-            reports: &|| 0,
-            wake_up: None,
-            on_report: &|_| {},
+            control: CaptureControl { say: &own, stop: &stop, reports: &|| 0, on_report: &|_| {}, wake_up: None },
         })
         .map_err(|error| refused(name, &error))?;
         let (printer, names_end) = self.printer();

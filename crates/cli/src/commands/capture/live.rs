@@ -4,7 +4,7 @@ use super::Capture;
 use super::program::Programs;
 use crate::commands::all_netns::descriptors_for_netns;
 use crate::commands::follow::{self, StreamNotes, Then};
-use capture::{CapturePlace, FollowPackets, PacketStream, Passes, complete};
+use capture::{CaptureControl, CapturePlace, FollowPackets, PacketStream, Passes, complete};
 use engine::{Plan, Run, RunError};
 use host::{LinksReader, NetnsOwners};
 use lookups::enrich::Enrichment;
@@ -41,7 +41,6 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             print_message(&error.to_string());
         }
         let figures = Rc::new(Figures::new(watched(capture), capture.rotation.is_some()));
-        let tell = |text: &str| print_message(text);
         let readers = RefCell::default();
         let links = |place: &CapturePlace| read_links(session, place, &readers);
         let is_late = || end_ns.is_some_and(|end_ns| sys::clock::monotonic_ns() >= end_ns);
@@ -67,11 +66,13 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
             program,
             passes,
             links: &links,
-            say: &tell,
-            stop: &stop,
-            reports: &|| figures.requests(),
-            on_report: &|report| figures.take(report),
-            wake_up: wake.as_ref().map(Wake::wake_up),
+            control: CaptureControl {
+                say: &print_message,
+                stop: &stop,
+                reports: &|| figures.requests(),
+                on_report: &|report| figures.take(report),
+                wake_up: wake.as_ref().map(Wake::wake_up),
+            },
         };
         let mut stream = PacketStream::open(follow).map_err(RunError::Source)?;
         if capture.request.explain {

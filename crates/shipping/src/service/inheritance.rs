@@ -149,7 +149,7 @@ impl Inheritance {
         if !taken.is_empty() {
             print_message(&format!("continues with {} where the earlier run stopped", groups(taken.iter().copied())));
         }
-        self.store(stream, taken);
+        self.store(stream, &taken);
         self.run.allow_hand_over();
         if let Some(predecessor) = self.predecessor.take() {
             if !predecessor.wait_for_end(stop) {

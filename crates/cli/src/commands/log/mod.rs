@@ -37,7 +37,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use sys::BufferLimits;
 
@@ -89,32 +89,13 @@ struct Log {
     /// `--copy` in bytes.
     copy_bytes: u32,
     /// The part of each packet to read; a reload may change it.
-    wanted: WantedOfPackets,
+    wanted: Arc<WantedParts>,
     /// `--buffer` in bytes.
     buffer_bytes: u32,
     /// `--buffer-total` in bytes.
     buffer_total: u64,
     /// `--take-over`
     take_over: bool,
-}
-
-/// The part of each packet that a run reads, shared with its reader.
-#[derive(Debug, Clone, Default)]
-struct WantedOfPackets {
-    /// Number of bytes to copy.
-    copied: Arc<AtomicU32>,
-    /// The parts of records that outputs need. A reload never removes any, because if it is refused, the previous
-    /// outputs continue.
-    asked: Arc<WantedParts>,
-}
-
-impl WantedOfPackets {
-    fn note(&self, log: &Log) {
-        self.copied.store(log.copy_bytes, Relaxed);
-        self.asked.headers.fetch_or(!stores_only(&log.request, &[Format::Pcap, Format::Pcapng]), Relaxed);
-        // Blocks of pcapng contain their interface's name.
-        self.asked.link.fetch_or(!stores_only(&log.request, &[Format::Pcap]), Relaxed);
-    }
 }
 
 /// True if packets are only stored, unchanged, in files of these formats.
@@ -127,6 +108,15 @@ fn stores_only(request: &Request, formats: &[Format]) -> bool {
 }
 
 impl Log {
+    /// Adds the parts of records that the outputs need to what the reader wants. A reload removes none except bytes of
+    /// packets, because if it is refused, the previous outputs continue.
+    fn add_wanted(&self, wanted: &WantedParts) {
+        wanted.copy_bytes.store(self.copy_bytes, Relaxed);
+        wanted.headers.fetch_or(!stores_only(&self.request, &[Format::Pcap, Format::Pcapng]), Relaxed);
+        // Blocks of pcapng contain their interface's name.
+        wanted.link.fetch_or(!stores_only(&self.request, &[Format::Pcap]), Relaxed);
+    }
+
     /// Returns how many sockets other namespaces may use.
     fn other_sockets(&self) -> u64 {
         if self.request.all_netns { descriptors_for_netns(1) } else { 0 }
@@ -139,11 +129,10 @@ impl Log {
         annotators: &'h RecordAnnotators<'_>,
         stop: &'h dyn Fn() -> bool,
     ) -> FollowLog<'h> {
-        self.wanted.note(self);
+        self.add_wanted(&self.wanted);
         FollowLog {
             groups: self.groups.clone(),
-            copy_bytes: Arc::clone(&self.wanted.copied),
-            asked: Arc::clone(&self.wanted.asked),
+            wanted: Arc::clone(&self.wanted),
             latency: self.latency,
             buffer_bytes: self.buffer_bytes,
             netns_id: session.netns_id(),
@@ -159,7 +148,7 @@ impl Log {
 }
 
 fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let wanted = WantedOfPackets::default();
+    let wanted = Arc::default();
     let Some(file) = line.file("config") else { return run_words(line, None, wanted) };
     match Config::read(file, &COMMAND) {
         Ok(config) => {
@@ -197,7 +186,7 @@ fn reread(
     file: &Path,
     line: &ParsedWords<'_>,
     before: &RefCell<Rc<Config>>,
-    wanted: &WantedOfPackets,
+    wanted: &WantedParts,
 ) -> Result<Request, String> {
     let said = |outcome: Outcome| outcome.messages.join("\n");
     let now = Config::read(file, &COMMAND).map_err(said)?;
@@ -207,7 +196,7 @@ fn reread(
         if let Err(wrong) = of_request::<LogRecords>(&log.request) {
             return Ok(Outcome::with_message(Exit::Usage, wrong));
         }
-        wanted.note(&log);
+        log.add_wanted(wanted);
         request.replace(Some(log.request));
         Ok(Exit::Ok.into())
     })?;
@@ -223,7 +212,7 @@ fn reread(
     Ok(request)
 }
 
-fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>, wanted: WantedOfPackets) -> Result<Outcome, String> {
+fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>, wanted: Arc<WantedParts>) -> Result<Outcome, String> {
     let log = Log { wanted, ..asked(line)? };
     Ok(match of_request(&log.request) {
         Ok(plan) => followed(&log, &plan, reread),
@@ -264,7 +253,7 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
             Some(bytes) => bytes,
             None => copy_bytes(&request),
         },
-        wanted: WantedOfPackets::default(),
+        wanted: Arc::default(),
         buffer_bytes: line.bytes("buffer", 1 << 12..=1 << 30)?.unwrap_or(nflog::BUFFER_BYTES),
         request,
     })
@@ -411,9 +400,9 @@ mod tests {
             ("--group 1 --to pcap:/tmp/y --to json:/tmp/x", true, true),
         ] {
             let log = parse(line).unwrap();
-            log.wanted.note(&log);
-            let asked = &log.wanted.asked;
-            assert_eq!((asked.headers.load(Relaxed), asked.link.load(Relaxed)), (headers, link), "{line}");
+            log.add_wanted(&log.wanted);
+            let wanted = &log.wanted;
+            assert_eq!((wanted.headers.load(Relaxed), wanted.link.load(Relaxed)), (headers, link), "{line}");
         }
     }
 

@@ -1,4 +1,6 @@
 //! Receives log records via nfnetlink_log.
+pub(crate) mod batch;
+pub(crate) mod bound;
 pub(crate) mod groups;
 pub(crate) mod layout;
 pub(crate) mod other_netns;

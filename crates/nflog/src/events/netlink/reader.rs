@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use netlink::datagrams::{BatchHeader, Chunk, ChunkSizes, DirectReader, ReceiveSockets};
 use sys::{SysError, clock, wait_any};
 
+use super::bound::BoundGroups;
 use super::groups::{DATAGRAM_BYTES_MAX, DeliveryOptions, GroupSocket};
 use super::other_netns::{OtherNetnsSockets, ScannerMessages};
 use super::scanner::{OtherGroups, Scan, Scanner};
@@ -281,17 +282,8 @@ impl ReceiveSockets for GroupSockets {
     }
 }
 
-/// The opened reader and its sockets.
-pub(crate) struct OpenedReader<'h> {
-    pub(crate) reader: DirectReader<'h, GroupSockets>,
-    pub(crate) sockets: Vec<Arc<GroupSocket>>,
-    /// Sockets of other namespaces, and the scanner that finds these namespaces.
-    pub(crate) elsewhere: Option<(Arc<OtherNetnsSockets>, Scanner)>,
-    /// Groups that were taken over, each with the number of its next record.
-    pub(crate) taken_over: Vec<(u16, Option<u32>)>,
-    /// Why sockets were not taken over.
-    pub(crate) refused: Vec<(u16, String)>,
-}
+/// The reader of the groups, and what its owner needs of them.
+pub(crate) type OpenedReader<'h> = (DirectReader<'h, GroupSockets>, BoundGroups);
 
 /// Takes groups over or binds them, and receives records from then on. `others` finds other namespaces, now and later.
 pub(crate) fn open_reader<'h>(
@@ -302,21 +294,22 @@ pub(crate) fn open_reader<'h>(
     stop: &'h dyn Fn() -> bool,
     succession: &mut Succession<'_>,
 ) -> Result<OpenedReader<'h>, (u16, SysError)> {
-    let OwnGroups { sockets, early, taken_over, refused } = OwnGroups::open(groups, delivery, netns_id, succession)?;
-    let buffer_bytes = sockets.first().map_or(Ok(0), |socket| socket.netlink.room());
+    let (inherited, mut early) = (std::mem::take(&mut succession.inherited), Vec::new());
+    let mut bound = BoundGroups::open(groups, delivery, netns_id, inherited, &mut early)?;
+    let buffer_bytes = bound.sockets.first().map_or(Ok(0), |socket| socket.netlink.room());
     let buffer_bytes = buffer_bytes.map_err(|error| (0, error))?.into();
     let early = early.into_iter().map(|datagram| (netns_id, datagram)).collect();
-    let elsewhere = others.map(|others| {
+    let scanned = others.map(|others| {
         let elsewhere = Arc::<OtherNetnsSockets>::default();
         let mut scan = Scan::new(others, groups, delivery, Arc::clone(&elsewhere));
         scan.search();
         Ok((elsewhere, Scanner::start(scan)?))
     });
-    let elsewhere = elsewhere.transpose().map_err(|error: SysError| (0, error))?;
+    bound.elsewhere = scanned.transpose().map_err(|error: SysError| (0, error))?;
     let mut receiver = GroupSockets {
-        sockets: sockets.clone(),
+        sockets: bound.sockets.clone(),
         early,
-        elsewhere: elsewhere.as_ref().map(|(elsewhere, _)| Arc::clone(elsewhere)),
+        elsewhere: bound.elsewhere.as_ref().map(|(elsewhere, _)| Arc::clone(elsewhere)),
         leaving: Vec::new(),
         dropped_before: 0,
         ready: Vec::new(),
@@ -329,49 +322,7 @@ pub(crate) fn open_reader<'h>(
     };
     receiver.take_arrivals();
     let reader = DirectReader::start("netwren-log", CHUNKS, OWN_BYTES, stop, receiver);
-    let reader = reader.map_err(|error| (0, error))?;
-    Ok(OpenedReader { reader, sockets, elsewhere, taken_over, refused })
-}
-
-/// The groups of the namespace in which the run started.
-struct OwnGroups {
-    sockets: Vec<Arc<GroupSocket>>,
-    early: Vec<Vec<u8>>,
-    taken_over: Vec<(u16, Option<u32>)>,
-    refused: Vec<(u16, String)>,
-}
-
-impl OwnGroups {
-    /// Takes the groups over or binds them.
-    fn open(
-        groups: &[u16],
-        delivery: DeliveryOptions,
-        netns_id: u64,
-        succession: &mut Succession<'_>,
-    ) -> Result<OwnGroups, (u16, SysError)> {
-        let (mut early, mut sockets) = (Vec::new(), Vec::new());
-        let (mut taken_over, mut refused) = (Vec::new(), Vec::new());
-        for inherited in std::mem::take(&mut succession.inherited) {
-            let (group, next) = (inherited.group, inherited.next);
-            let is_there = sockets.iter().any(|socket: &Arc<GroupSocket>| socket.group == group);
-            if !groups.contains(&group) || is_there {
-                refused.push((group, "no longer requested".to_owned()));
-                continue;
-            }
-            match GroupSocket::adopt(inherited, netns_id, delivery, &mut early) {
-                Ok(socket) => {
-                    taken_over.push((group, next));
-                    sockets.push(Arc::new(socket));
-                }
-                Err(why) => refused.push((group, why)),
-            }
-        }
-        for group in groups.iter().filter(|group| !taken_over.iter().any(|(taken, _)| taken == *group)) {
-            let bound = GroupSocket::bind(*group, netns_id, delivery, &mut early).map_err(|error| (*group, error))?;
-            sockets.push(Arc::new(bound));
-        }
-        Ok(OwnGroups { sockets, early, taken_over, refused })
-    }
+    Ok((reader.map_err(|error| (0, error))?, bound))
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use sys::{BufferBudget, BufferLimits, Errno, FoundNetns, MountsWatch, NetnsOwner
 
 use super::groups::{DeliveryOptions, GroupSocket};
 use super::other_netns::{FindOtherNetns, OtherNetnsSockets};
+use crate::events::wanted::WantedParts;
 
 /// Maximum number of sockets in other namespaces; the namespaces share them like the memory.
 ///
@@ -74,8 +75,7 @@ impl KnownNetns {
 /// How to find and read the groups of other namespaces.
 pub(crate) struct OtherGroups {
     pub(crate) find: FindOtherNetns,
-    /// See `FollowLog::copy_bytes`.
-    pub(crate) copy_bytes: Arc<AtomicU32>,
+    pub(crate) wanted: Arc<WantedParts>,
     pub(crate) buffers: BufferLimits,
 }
 
@@ -85,8 +85,7 @@ pub(crate) struct Scan {
     groups: Vec<u16>,
     delivery: DeliveryOptions,
     budget: BufferBudget,
-    /// See `FollowLog::copy_bytes`.
-    copy_bytes: Arc<AtomicU32>,
+    wanted: Arc<WantedParts>,
     known: HashMap<u64, KnownNetns>,
     /// True after the first scan.
     begun: bool,
@@ -98,7 +97,7 @@ pub(crate) struct Scan {
 impl Scan {
     /// `buffers` limits the receive buffers of all other namespaces together.
     pub(crate) fn new(
-        OtherGroups { find, copy_bytes, buffers }: OtherGroups,
+        OtherGroups { find, wanted, buffers }: OtherGroups,
         groups: &[u16],
         delivery: DeliveryOptions,
         elsewhere: Arc<OtherNetnsSockets>,
@@ -112,7 +111,7 @@ impl Scan {
             buffers: count,
             namespaces_max: buffers.sockets.min(SOCKETS_MAX as u64) / count,
         };
-        Scan { find, groups, delivery, budget, copy_bytes, known, begun: false, unread_gone: 0, elsewhere }
+        Scan { find, groups, delivery, budget, wanted, known, begun: false, unread_gone: 0, elsewhere }
     }
 
     /// Scans once: binds the groups of new namespaces, and reports removed ones. Needs CAP_NET_ADMIN in each namespace,
@@ -165,7 +164,7 @@ impl Scan {
 
     /// Does so in the calling thread's namespace.
     fn bind_in_thread(&self, netns_id: u64, known: &mut KnownNetns) {
-        let (copy_bytes, buffer_bytes) = (self.copy_bytes.load(Relaxed), known.buffer_bytes);
+        let (copy_bytes, buffer_bytes) = (self.wanted.copy_bytes.load(Relaxed), known.buffer_bytes);
         let delivery = DeliveryOptions { copy_bytes, buffer_bytes, ..self.delivery };
         let (mut sockets, mut early) = (Vec::new(), Vec::new());
         for group in &self.groups {
@@ -284,7 +283,7 @@ mod tests {
             }
         };
         let buffers = BufferLimits { bytes: u64::from(768 * KIB), sockets: 10 };
-        let others = OtherGroups { find: Box::new(find), copy_bytes: Arc::default(), buffers };
+        let others = OtherGroups { find: Box::new(find), wanted: Arc::default(), buffers };
         let delivery = DeliveryOptions { copy_bytes: 64, latency: LATENCY, buffer_bytes: 1024 * KIB, entries: false };
         let elsewhere = Arc::<OtherNetnsSockets>::default();
         let mut scan = Scan::new(others, &[47_117], delivery, Arc::clone(&elsewhere));

@@ -8,8 +8,10 @@
 //!
 //! `conntrack_table.rs` finds the table and detects resizes.
 mod context;
+mod handed_out;
 mod position;
 mod rows;
+mod table;
 mod walking;
 mod wanted;
 

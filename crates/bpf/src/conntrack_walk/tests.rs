@@ -2,7 +2,7 @@
 use super::context::Context;
 use super::position::TablePosition;
 use super::rows::{ADDRESSES_AT, HEAD_BYTES, identifying_bytes, rows};
-use super::walking::CONCURRENCY;
+use super::table::CONCURRENCY;
 use super::wanted::{ANSWER, STATES};
 use super::*;
 use std::sync::atomic::{AtomicBool, Ordering};

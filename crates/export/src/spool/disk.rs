@@ -4,6 +4,7 @@ use super::place::SpoolDirectory;
 use super::reuse::{ActiveFile, DeliveredFiles, KEEPS_UP_BYTES, REUSE_BYTES};
 use super::rewrite::{RemovalPlan, Rewriter, RewrittenFile};
 use super::segment::{self, Batches, ReadResult, Segment, SegmentOrigin};
+use super::syncer::Syncer;
 use super::{SpoolError, SpoolOptions, SyncWhen, frame};
 use crate::Batch;
 use std::collections::VecDeque;
@@ -31,8 +32,8 @@ pub(super) struct Disk {
     delivered: DeliveredFiles,
     /// Segments before the active one that were written since the last [`Disk::take_unsynced`].
     unsynced: Vec<(u64, Arc<File>)>,
-    /// Whether `unsynced` is filled; false if no syncer takes them.
-    keeps_unsynced: bool,
+    /// Syncs files every second; without it, `unsynced` stays empty.
+    pub(super) syncer: Option<Syncer>,
     syncs_always: bool,
     /// The segment that is being read: its first number and its file.
     reading: Option<(u64, File)>,
@@ -54,7 +55,7 @@ impl Disk {
             active: None,
             delivered: DeliveredFiles::default(),
             unsynced: Vec::new(),
-            keeps_unsynced: options.sync == SyncWhen::EverySecond,
+            syncer: None,
             syncs_always: options.sync == SyncWhen::Always,
             reading: None,
             cursor: (0, 0, 0),
@@ -137,7 +138,7 @@ impl Disk {
             }
             // If old bytes stay there, their numbers show that they are old.
             let _ = active.cut_old(last.len);
-            if self.keeps_unsynced {
+            if self.syncer.is_some() {
                 self.unsynced.push((last.first, active.file));
             }
         }
@@ -213,7 +214,7 @@ impl Disk {
             if written.segment.len >= old {
                 return Err(io::Error::other("nothing went"));
             }
-            if self.keeps_unsynced || self.syncs_always {
+            if self.syncer.is_some() || self.syncs_always {
                 // The name must not lead to a file whose contents are not on the disk.
                 written.file.sync_data()?;
             }
@@ -277,6 +278,16 @@ impl Disk {
             ReadResult::Damaged { .. } => (0, 0, 0),
         };
         Ok(Some((from, read)))
+    }
+
+    /// Passes the written files to the thread that syncs them.
+    pub(super) fn sync_soon(&mut self) {
+        if self.syncer.as_ref().is_some_and(Syncer::is_idle) {
+            let files = self.take_unsynced();
+            if let Some(syncer) = &self.syncer {
+                syncer.sync(files);
+            }
+        }
     }
 
     /// Returns the files written since the last call.

@@ -6,6 +6,7 @@
 //! rejects writes, up to 64 MiB wait in memory and are written later. Each output has its own directory, which one
 //! process at a time uses. Start reading at [`Spool::open`]; docs/adr/0019.
 
+mod cache;
 mod clock;
 mod disk;
 mod error;
@@ -25,24 +26,20 @@ pub use place::{OtherSpool, check_root as check_spool};
 pub use position::fuzz_spool_position;
 pub use segment::fuzz_spool_segment;
 
-use crate::spares::SpareBatches;
 use crate::{Batch, Drops, Ledger, PushOutcome, Store, WhenFull};
+use cache::Cache;
 use clock::{ClockReadings, SpoolClock};
 use disk::Disk;
 use gaps::Gaps;
-use position::Position;
+use position::PositionFile;
 use segment::ReadResult;
-use std::collections::VecDeque;
 use std::fmt;
-use std::fs::File;
 use std::io::{self, ErrorKind};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use syncer::Syncer;
 
-/// Bytes of the newest messages that are also kept in memory.
-const CACHE_BYTES: usize = 4 << 20;
 /// Most bytes that wait in memory while the disk rejects writes.
 ///
 /// Bound: bytes of messages that wait in memory while the disk is full. Beyond: messages of the class with the most are
@@ -52,8 +49,6 @@ const OVERFLOW_BYTES: usize = 64 << 20;
 const SAVE_EVERY_NS: u64 = 1_000_000_000;
 /// Pause before the next attempt after the disk rejected a write.
 const RETRY_NS: u64 = 500_000_000;
-/// Bytes of memory per batch in addition to its messages and their ends.
-const BATCH_OVERHEAD: usize = 128;
 
 /// When written messages are synced to the disk: until then a power failure may lose them. The end of the program,
 /// even by kill -9, loses nothing in any case.
@@ -121,17 +116,12 @@ impl fmt::Display for RecoveredCounts {
     }
 }
 
-/// A batch in memory.
+/// Why the disk rejected the last write.
 #[derive(Debug)]
-struct CachedBatch {
-    stamp: u64,
-    batch: Arc<Batch>,
-}
-
-impl CachedBatch {
-    fn cost(&self) -> usize {
-        self.batch.bytes().len() + size_of_val(self.batch.message_ends()) + BATCH_OVERHEAD
-    }
+struct DiskFault {
+    text: String,
+    is_full: bool,
+    retry_at: u64,
 }
 
 /// A store on disk.
@@ -139,12 +129,7 @@ impl CachedBatch {
 pub struct Spool {
     disk: Disk,
     options: SpoolOptions,
-    /// The newest batches, in order, without gaps except for dropped ones.
-    memory: VecDeque<CachedBatch>,
-    memory_bytes: usize,
-    /// Bytes in memory that are not on disk: the batches from message `written` on.
-    overflow_bytes: usize,
-    written: u64,
+    cache: Cache,
     released: u64,
     end: u64,
     /// Messages with lower numbers are being delivered.
@@ -154,16 +139,8 @@ pub struct Spool {
     /// The counts of earlier runs.
     ledger: Ledger,
     clock: SpoolClock,
-    file: File,
-    /// The position last written to `file`, and when.
-    saved: Position,
-    saved_at: u64,
-    boot: u64,
-    trouble: Option<String>,
-    is_full: bool,
-    retry_at: u64,
-    syncer: Option<Syncer>,
-    spares: SpareBatches,
+    position: PositionFile,
+    fault: Option<DiskFault>,
 }
 
 impl Spool {
@@ -171,20 +148,16 @@ impl Spool {
     /// earlier runs. Reads the newest file completely, and of others only the heads of batches and the lengths of
     /// messages.
     pub fn open(dir: &Path, target: &str, options: SpoolOptions) -> Result<(Spool, RecoveredCounts), SpoolError> {
-        let opened = recover::open(dir, target, &options)?;
-        let start = |error| SpoolError::io("cannot start a thread for", dir, error);
-        let syncer = match options.sync {
-            SyncWhen::EverySecond => Some(Syncer::start().map_err(start)?),
-            _ => None,
-        };
+        let mut opened = recover::open(dir, target, &options)?;
+        if options.sync == SyncWhen::EverySecond {
+            let start = |error| SpoolError::io("cannot start a thread for", dir, error);
+            opened.disk.syncer = Some(Syncer::start().map_err(start)?);
+        }
         let position = opened.position;
         let mut spool = Spool {
             disk: opened.disk,
             options,
-            memory: VecDeque::new(),
-            memory_bytes: 0,
-            overflow_bytes: 0,
-            written: position.end,
+            cache: Cache::new(position.end),
             released: position.released,
             end: position.end,
             held: position.released,
@@ -192,20 +165,13 @@ impl Spool {
             drops: Drops::default(),
             ledger: position.ledger,
             clock: opened.clock,
-            file: opened.file,
-            saved: position,
-            saved_at: 0,
-            boot: ClockReadings::read_times().boot,
-            trouble: None,
-            is_full: false,
-            retry_at: 0,
-            syncer,
-            spares: SpareBatches::default(),
+            position: PositionFile::new(opened.file, position, ClockReadings::read_times().boot),
+            fault: None,
         };
         let ledger = spool.ledger;
         // Mark the position as unclean: if this run is killed, the next one notices.
         if let Err(error) = spool.save(&ledger, false) {
-            spool.trouble = Some(format!("cannot write the position of the spool: {error}"));
+            spool.note_fault("cannot write the position of the spool", &error, 0);
         }
         Ok((spool, opened.recovered))
     }
@@ -224,52 +190,37 @@ impl Spool {
         self.clock.now().saturating_sub(age)
     }
 
+    fn note_fault(&mut self, what: &str, error: &io::Error, retry_at: u64) {
+        let is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        self.fault = Some(DiskFault { text: format!("{what}: {error}"), is_full, retry_at });
+    }
+
+    fn is_full(&self) -> bool {
+        self.fault.as_ref().is_some_and(|fault| fault.is_full)
+    }
+
     /// Writes the batches that are only in memory, unless the disk has just rejected a write.
     fn write_out(&mut self, at_once: bool) {
-        if self.overflow_bytes == 0 {
+        let may_write = |fault: &DiskFault| at_once || sys::clock::monotonic_ns() >= fault.retry_at;
+        if self.cache.overflow_bytes == 0 || !self.fault.as_ref().is_none_or(may_write) {
             return;
         }
-        if self.trouble.is_some() && !at_once && sys::clock::monotonic_ns() < self.retry_at {
-            return;
+        self.fault = None;
+        if let Err(error) = self.cache.write(&mut self.disk) {
+            let retry_at = sys::clock::monotonic_ns() + RETRY_NS;
+            return self.note_fault("cannot write to the spool, messages are queued in memory", &error, retry_at);
         }
-        let mut index = self.memory.partition_point(|cached| cached.batch.first_number() < self.written);
-        while let Some(cached) = self.memory.get(index) {
-            if let Err(error) = self.disk.append(&cached.batch, cached.stamp) {
-                self.is_full = matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
-                self.trouble = Some(format!("cannot write to the spool, messages are queued in memory: {error}"));
-                self.retry_at = sys::clock::monotonic_ns() + RETRY_NS;
-                return;
+        if self.options.sync == SyncWhen::Always {
+            if let Err(error) = self.disk.sync_active() {
+                self.note_fault("cannot sync the spool to the disk", &error, 0);
             }
-            self.written = cached.batch.end();
-            self.overflow_bytes -= cached.cost();
-            index += 1;
-        }
-        let synced = if self.options.sync == SyncWhen::Always { self.disk.sync_active() } else { Ok(()) };
-        self.trouble = synced.err().map(|error| format!("cannot sync the spool to the disk: {error}"));
-    }
-
-    /// Forgets the oldest batch in memory.
-    fn drop_oldest_cached(&mut self) {
-        if let Some(oldest) = self.memory.pop_front() {
-            self.memory_bytes -= oldest.cost();
-            self.spares.put(oldest.batch);
-        }
-    }
-
-    /// Forgets the oldest batches in memory that are on disk.
-    fn shrink_cache(&mut self) {
-        while self.memory_bytes > CACHE_BYTES
-            && self.memory.front().is_some_and(|oldest| oldest.batch.end() <= self.written)
-        {
-            self.drop_oldest_cached();
         }
     }
 
     /// Returns the batch in memory with message `number`, or the first one after it.
     fn find_cached(&mut self, mut number: u64, expired_before: u64) -> Option<Arc<Batch>> {
         loop {
-            let at = self.memory.partition_point(|cached| cached.batch.end() <= number);
-            let cached = self.memory.get(at)?;
+            let cached = self.cache.find(number)?;
             if cached.stamp >= expired_before {
                 return Some(Arc::clone(&cached.batch));
             }
@@ -301,39 +252,16 @@ impl Spool {
     fn save(&mut self, ledger: &Ledger, is_clean: bool) -> io::Result<()> {
         let mut ledger = *ledger;
         ledger.dropped.add(&self.drops);
-        let (released, end, waiting) = (self.released, self.end, self.waiting_messages());
-        let old = &self.saved;
-        let is_same = (old.released, old.end, old.waiting, old.is_clean) == (released, end, waiting, is_clean);
-        if is_same && old.ledger == ledger && self.saved_at > 0 {
-            return Ok(());
-        }
-        let now = (self.clock.now(), sys::clock::wall_ns(), sys::clock::boottime_ns());
-        let saved = &mut self.saved;
-        saved.sequence += 1;
-        (saved.released, saved.end, saved.waiting) = (released, end, waiting);
-        (saved.ledger, saved.is_clean, saved.boot) = (ledger, is_clean, self.boot);
-        (saved.clock, saved.wall, saved.uptime) = now;
-        saved.write(&self.file)
-    }
-
-    /// Passes the written files to the thread that syncs them.
-    fn sync_soon(&mut self) {
-        let waits = self.released < self.end;
-        if let Some(syncer) = self.syncer.as_ref().filter(|syncer| waits && syncer.is_idle()) {
-            syncer.sync(self.disk.take_unsynced());
-        }
+        let numbers = [self.released, self.end, self.waiting_messages()];
+        self.position.save(numbers, ledger, is_clean, self.clock.now())
     }
 
     /// Drops messages that are only in memory at the end; returns how many.
     fn drop_overflow(&mut self) -> u64 {
-        let mut lost = 0;
-        let from = self.memory.partition_point(|cached| cached.batch.first_number() < self.written);
-        for cached in self.memory.drain(from..) {
-            self.memory_bytes -= cached.cost();
-            lost += self.gaps.add(cached.batch.first_number().max(self.released), cached.batch.end());
-        }
-        self.overflow_bytes = 0;
-        lost
+        let unwritten = self.cache.take_unwritten();
+        let range = |batch: &Batch| (batch.first_number().max(self.released), batch.end());
+        let ranges = unwritten.iter().map(|cached| range(&cached.batch));
+        ranges.map(|(from, to)| self.gaps.add(from, to)).sum()
     }
 }
 
@@ -360,12 +288,9 @@ impl Store for Spool {
         }
         batch.number_from(self.end);
         self.end = batch.end();
-        let cached = CachedBatch { stamp: self.clock.now(), batch: Arc::new(batch) };
-        self.memory_bytes += cached.cost();
-        self.overflow_bytes += cached.cost();
-        self.memory.push_back(cached);
+        self.cache.push(batch, self.clock.now());
         self.write_out(false);
-        self.shrink_cache();
+        self.cache.shrink();
         PushOutcome::Kept { dropped }
     }
 
@@ -373,7 +298,7 @@ impl Store for Spool {
         let expired_before = self.expired_before();
         let mut number = number;
         loop {
-            let is_in_memory = self.memory.front().is_some_and(|oldest| oldest.batch.first_number() <= number);
+            let is_in_memory = self.cache.first_number().is_some_and(|first| first <= number);
             let read = if is_in_memory { None } else { self.disk.read(number, expired_before)? };
             let batch = match read {
                 None => self.find_cached(number, expired_before),
@@ -398,32 +323,22 @@ impl Store for Spool {
 
     fn release(&mut self, number: u64) -> io::Result<()> {
         self.released = self.released.max(number.min(self.end));
-        while let Some(oldest) = self.memory.front().filter(|oldest| oldest.batch.end() <= self.released) {
-            if oldest.batch.first_number() >= self.written {
-                self.overflow_bytes -= oldest.cost();
-                self.written = oldest.batch.end();
-            }
-            self.drop_oldest_cached();
-        }
+        self.cache.release(self.released);
         self.gaps.remove_below(self.released);
         Ok(())
     }
 
-    /// Frees the memory of messages that are on disk. That memory is still in the processor's cache when the next
-    /// batch reuses it, and a receiver rarely needs messages again.
+    /// Frees the memory of messages that are on disk: a receiver rarely needs messages again.
     fn release_below(&mut self, number: u64) {
-        let until = number.min(self.written);
-        while self.memory.front().is_some_and(|oldest| oldest.batch.end() <= until) {
-            self.drop_oldest_cached();
-        }
+        self.cache.release_written(number);
     }
 
     fn take_spare(&mut self) -> Option<Batch> {
-        self.spares.take()
+        self.cache.spares.take()
     }
 
     fn free_spares(&mut self) -> bool {
-        self.spares.free_all()
+        self.cache.spares.free_all()
     }
 
     fn end(&self) -> u64 {
@@ -432,8 +347,7 @@ impl Store for Spool {
 
     fn begin(&self) -> u64 {
         let on_disk = self.disk.segments.iter().find(|segment| segment.end > self.released).map(|found| found.first);
-        let in_memory = self.memory.front().map(|oldest| oldest.batch.first_number());
-        let first = on_disk.into_iter().chain(in_memory).min();
+        let first = on_disk.into_iter().chain(self.cache.first_number()).min();
         first.map_or(self.end, |first| first.max(self.released))
     }
 
@@ -444,7 +358,7 @@ impl Store for Spool {
             let left = segment.end.saturating_sub(self.released.max(segment.first));
             (u128::from(segment.len) * u128::from(left) / u128::from(messages)) as u64
         };
-        self.disk.segments.iter().map(left).sum::<u64>() + self.overflow_bytes as u64
+        self.disk.segments.iter().map(left).sum::<u64>() + self.cache.overflow_bytes as u64
     }
 
     fn delivered_bytes_max(&self) -> u64 {
@@ -473,7 +387,7 @@ impl Store for Spool {
         saved?;
         if self.options.sync != SyncWhen::Never {
             files.iter().try_for_each(|file| file.sync_all())?;
-            self.file.sync_data()?;
+            self.position.file.sync_data()?;
             self.disk.place.folder.sync()?;
         }
         match lost {
@@ -485,10 +399,10 @@ impl Store for Spool {
     fn checkpoint(&mut self, ledger: &Ledger) -> io::Result<()> {
         self.write_out(false);
         let now = sys::clock::monotonic_ns();
-        let is_due = now >= self.saved_at + SAVE_EVERY_NS;
+        let is_due = now >= self.position.saved_at + SAVE_EVERY_NS;
         let has_delivered = self.has_delivered_segment();
         // Messages that were never stored leave no trace except their count, which must survive a kill.
-        let saved = &self.saved.ledger;
+        let saved = &self.position.saved.ledger;
         let has_dropped = ledger.dropped.total() + self.drops.total() > saved.dropped.total();
         let unsent = |ledger: &Ledger| (ledger.folded, ledger.limited, ledger.held);
         if !is_due && !has_delivered && !has_dropped && unsent(ledger) == unsent(saved) {
@@ -496,8 +410,10 @@ impl Store for Spool {
         }
         if is_due {
             self.expire();
-            self.sync_soon();
-            self.saved_at = now;
+            if self.released < self.end {
+                self.disk.sync_soon();
+            }
+            self.position.saved_at = now;
         }
         // Write the position before removing files: a segment that is missing and was not delivered then counts as
         // dropped.
@@ -513,6 +429,7 @@ impl Store for Spool {
     }
 
     fn fault_text(&self) -> Option<String> {
-        self.trouble.clone().or_else(|| self.syncer.as_ref().and_then(Syncer::fault_text))
+        let text = self.fault.as_ref().map(|fault| fault.text.clone());
+        text.or_else(|| self.disk.syncer.as_ref().and_then(Syncer::fault_text))
     }
 }

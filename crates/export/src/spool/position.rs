@@ -55,6 +55,43 @@ pub(super) struct Position {
     pub(super) target: String,
 }
 
+/// The file of the position.
+#[derive(Debug)]
+pub(super) struct PositionFile {
+    pub(super) file: File,
+    /// The position last written to it, and when.
+    pub(super) saved: Position,
+    pub(super) saved_at: u64,
+    boot: u64,
+}
+
+impl PositionFile {
+    /// `boot` is a hash of the kernel's boot id.
+    pub(super) fn new(file: File, saved: Position, boot: u64) -> PositionFile {
+        PositionFile { file, saved, saved_at: 0, boot }
+    }
+
+    /// Writes the position if it has changed.
+    pub(super) fn save(
+        &mut self,
+        [released, end, waiting]: [u64; 3],
+        ledger: Ledger,
+        is_clean: bool,
+        clock: u64,
+    ) -> io::Result<()> {
+        let saved = &mut self.saved;
+        let is_same = (saved.released, saved.end, saved.waiting, saved.is_clean) == (released, end, waiting, is_clean);
+        if is_same && saved.ledger == ledger && self.saved_at > 0 {
+            return Ok(());
+        }
+        saved.sequence += 1;
+        (saved.released, saved.end, saved.waiting) = (released, end, waiting);
+        (saved.ledger, saved.is_clean, saved.boot) = (ledger, is_clean, self.boot);
+        (saved.clock, saved.wall, saved.uptime) = (clock, sys::clock::wall_ns(), sys::clock::boottime_ns());
+        saved.write(&self.file)
+    }
+}
+
 impl Position {
     fn numbers(&self) -> [u64; NUMBERS] {
         let counts = self.ledger;

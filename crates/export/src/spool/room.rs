@@ -2,28 +2,28 @@
 
 use super::rewrite::RemovalPlan;
 use super::segment::Segment;
-use super::{CachedBatch, OVERFLOW_BYTES, Spool};
+use super::{OVERFLOW_BYTES, Spool};
 use crate::Batch;
 use crate::classes::ClassWeights;
 use std::collections::HashMap;
-use std::sync::Arc;
 
 /// A file is rewritten if at least a quarter of its bytes is removed, so that the cost is in proportion to the gain.
 const GIVES_PART: u64 = 4;
 
 impl Spool {
     pub(super) fn has_room(&self, more: usize) -> bool {
-        let on_disk = self.disk.bytes + (self.overflow_bytes + more) as u64;
-        self.end == self.released || (on_disk <= self.options.bytes_max && self.overflow_bytes + more <= OVERFLOW_BYTES)
+        let on_disk = self.disk.bytes + (self.cache.overflow_bytes + more) as u64;
+        let overflows = self.cache.overflow_bytes + more > OVERFLOW_BYTES;
+        self.end == self.released || (on_disk <= self.options.bytes_max && !overflows)
     }
 
     /// Drops the oldest or the newest messages of the classes with the most bytes, except those being delivered.
     /// Returns how many; `None` without any.
     pub(super) fn make_room(&mut self, newest: bool) -> Option<u64> {
-        let dropped = match &self.trouble {
+        let dropped = match &self.fault {
             None => self.remove_excess(newest).or_else(|| self.drop_segment(u64::MAX)),
             // Removing a file frees space at once; rewriting one needs space first.
-            Some(_) if self.is_full => self.drop_file_of_payers(newest),
+            Some(fault) if fault.is_full => self.drop_file_of_payers(newest),
             // Removing files does not mend a broken disk.
             Some(_) => None,
         };
@@ -31,8 +31,9 @@ impl Spool {
             self.write_out(true);
             return dropped;
         }
-        let dropped = self.thin_memory(newest);
-        if dropped.is_some() || !self.is_full || self.trouble.is_none() {
+        let thinned = self.cache.thin(self.held.max(self.cache.written), newest);
+        let dropped = thinned.map(|(from, to)| self.gaps.add(from, to));
+        if dropped.is_some() || !self.is_full() {
             return dropped;
         }
         let dropped = self.drop_segment(u64::MAX);
@@ -46,21 +47,14 @@ impl Spool {
         for segment in self.disk.segments.range(self.first_free()..) {
             weights.add(segment.classes.iter());
         }
-        for cached in self.memory.range(self.first_unwritten()..) {
-            weights.add(cached.batch.class_bytes());
-        }
+        let unwritten = self.cache.range_from(self.held.max(self.cache.written));
+        unwritten.for_each(|batch| weights.add(batch.class_bytes()));
         weights.excess()
     }
 
     /// Index of the first segment without messages that are being delivered.
     fn first_free(&self) -> usize {
         self.disk.segments.partition_point(|segment| segment.first < self.held)
-    }
-
-    /// Index of the first batch in memory that is neither on disk nor being delivered.
-    fn first_unwritten(&self) -> usize {
-        let from = self.held.max(self.written);
-        self.memory.partition_point(|cached| cached.batch.first_number() < from)
     }
 
     /// Finds the oldest or the newest segment that has messages to remove and for which `gives` is true.
@@ -92,8 +86,7 @@ impl Spool {
             return self.drop_segment_at(index);
         };
         // Batches in memory up to the end of the segment no longer have the numbers of those on disk.
-        let stale = self.memory.partition_point(|cached| cached.batch.first_number() < until);
-        self.memory_bytes -= self.memory.drain(..stale).map(|cached| cached.cost()).sum::<usize>();
+        self.cache.forget_written(|batch| batch.first_number() < until);
         let known = self.gaps.clear(rewritten.first, until);
         let mut next = rewritten.first;
         let mut missing = 0;
@@ -109,26 +102,6 @@ impl Spool {
     fn drop_file_of_payers(&mut self, newest: bool) -> Option<u64> {
         let (index, _) = self.find_giver(newest, |_, giving| giving.is_of_all)?;
         self.drop_segment_at(index)
-    }
-
-    /// Drops messages of the class with the most bytes that are only in memory.
-    fn thin_memory(&mut self, newest: bool) -> Option<u64> {
-        let indices = self.first_unwritten()..self.memory.len();
-        let weights = ClassWeights::from_batches(self.memory.range(indices.clone()).map(|cached| &*cached.batch));
-        let class = weights.heaviest_class()?;
-        let has_class = |at: &usize| self.memory.get(*at).is_some_and(|cached| cached.batch.has_class(class));
-        let at = if newest { indices.rev().find(has_class) } else { indices.clone().find(has_class) }?;
-        let cached = self.memory.remove(at)?;
-        let rest = CachedBatch { stamp: cached.stamp, batch: Arc::new(cached.batch.without_class(class)) };
-        self.memory_bytes -= cached.cost();
-        self.overflow_bytes -= cached.cost();
-        let dropped = self.gaps.add(rest.batch.end(), cached.batch.end());
-        if !rest.batch.is_empty() {
-            self.memory_bytes += rest.cost();
-            self.overflow_bytes += rest.cost();
-            self.memory.insert(at, rest);
-        }
-        Some(dropped)
     }
 
     /// Removes messages of classes above the level from a new batch; returns how many.
@@ -154,11 +127,7 @@ impl Spool {
 
     fn drop_segment_at(&mut self, index: usize) -> Option<u64> {
         let gone = self.disk.remove(index)?;
-        let is_gone =
-            |cached: &CachedBatch| cached.batch.first_number() >= gone.first && cached.batch.end() <= gone.end;
-        let bytes: usize = self.memory.iter().filter(|cached| is_gone(cached)).map(CachedBatch::cost).sum();
-        self.memory.retain(|cached| !is_gone(cached));
-        self.memory_bytes -= bytes;
+        self.cache.forget_written(|batch| batch.first_number() >= gone.first && batch.end() <= gone.end);
         Some(self.gaps.add(gone.first.max(self.released), gone.end))
     }
 }

@@ -450,16 +450,60 @@ fn root_for_ends_every_stream_and_all_rounds() {
         "drops --events",
     ];
     let lines = tables.iter().chain(&others).map(|args| watched(args)).chain(streams.map(str::to_owned));
-    crate::run::side_by_side(lines, |line| {
-        let words: Vec<&str> = line.split_whitespace().chain(["--for", "0.5"]).collect();
-        let mut command = lab.command("timeout");
-        clean(&mut command).args(["--preserve-status", "--signal=KILL", "60"]).arg(testkit::program::netwren());
-        let ran = crate::run::Ran::of(command.args(words).output().unwrap());
-        let cannot = ran.stderr.contains("built without BPF");
-        assert!([0, 3].contains(&ran.code) || cannot, "{line}: {}: {}", ran.code, ran.stderr);
-    });
+    ends_in_time(&lab, lines.map(|line| format!("{line} --for 0.5")));
     // The rounds of a recording end as well; rounds of counters are readings that are compared.
     let ran = netwren_in(&lab, &["counters", "--watch=0.1", "--for", "0.7", "-o", "json", "name = UdpNoPorts"]);
     let rounds = ran.ok().lines().filter(|line| line.contains("\"round\"")).count();
     assert!((2..=8).contains(&rounds), "{rounds}");
+}
+
+/// Runs every line of words in the lab; none of them may be refused, fail or go on.
+fn ends_in_time(lab: &Lab, lines: impl IntoIterator<Item = String, IntoIter: Send>) {
+    crate::run::side_by_side(lines, |line| {
+        let mut command = lab.command("timeout");
+        clean(&mut command).args(["--preserve-status", "--signal=KILL", "60"]).arg(testkit::program::netwren());
+        let ran = crate::run::Ran::of(command.args(line.split_whitespace()).output().unwrap());
+        let cannot = ran.stderr.contains("built without BPF");
+        assert!([0, 3].contains(&ran.code) || cannot, "{line}: {}: {}", ran.code, ran.stderr);
+    });
+}
+
+/// Tables whose rows are about a time, and streams, with filters that match nothing: on an address, which other network
+/// namespaces may have, on a container, and on a field that no hint is about.
+#[test]
+fn root_a_run_without_a_match_ends_when_its_time_is_over() {
+    testkit::require_root!();
+    let lab = Lab::new("nomatch");
+    lab.use_conntrack();
+    let (addr, container) = ("dst = 192.0.2.1", "container = no-such-container");
+    let lines = [
+        ("drops", &[addr, container, "reason = NO_SUCH_REASON"][..]),
+        ("drops --via counters", &[addr]),
+        ("drops --all --by dst", &[addr]),
+        ("drops --events", &[addr, container]),
+        ("counters", &["name = NoSuchCounter"]),
+        ("doctor", &["cost = nothing"]),
+        ("doctor softirq", &["samples > 999999999"]),
+        ("doctor path", &["packets > 999999999"]),
+        ("capture latency", &["local_addr = 192.0.2.1", container]),
+        ("capture -i lo", &[addr]),
+        ("log top --group 3", &[addr]),
+    ];
+    let of_table = |words: &str, filter: &str| {
+        let line = format!("{words} {filter} --for 0.3");
+        let has_rounds = ["drops", "counters", "doctor", "capture latency"].iter().any(|name| words.starts_with(name));
+        let watched = (has_rounds && !words.contains("--events")).then(|| format!("{line} --watch=0.1"));
+        // A log group has one reader at a time.
+        let limited = |limit: &str| (!words.starts_with("log")).then(|| format!("{line} -n {limit}"));
+        [limited("0"), limited("2"), watched, Some(line)]
+    };
+    let lines = lines.iter().flat_map(|(words, filters)| filters.iter().flat_map(|filter| of_table(words, filter)));
+    ends_in_time(&lab, lines.flatten());
+    // Without a time, Ctrl-C ends the run.
+    for words in [&["drops", addr][..], &["drops", container]] {
+        let mut command = lab.command("timeout");
+        clean(&mut command).args(["--preserve-status", "--signal=INT", "--kill-after=30", "1"]);
+        let ran = crate::run::Ran::of(command.arg(testkit::program::netwren()).args(words).output().unwrap());
+        assert!([0, 3].contains(&ran.code) || ran.stderr.contains("built without BPF"), "{words:?}: {}", ran.stderr);
+    }
 }

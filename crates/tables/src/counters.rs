@@ -2,7 +2,7 @@
 
 use crate::error::TableError;
 use crate::plan;
-use crate::provider::{RoundTime, SourceProvider};
+use crate::provider::{Intervals, RoundTime, SourceProvider};
 use crate::request::{Repeat, TableRequest};
 use crate::rounds;
 use engine::Run;
@@ -31,9 +31,16 @@ pub fn window_of(request: &TableRequest<'_>, window: Option<Duration>, usual: Du
     CounterWindow::new(window, usual, period, request.ends_ns)
 }
 
-impl SourceProvider<KernelCounters> for CounterWindow {
-    fn open_round(&self, _: &Session, _: Repeat) -> Result<RoundTime, SourceError> {
+/// The wait is part of the reading, because it lies between the two readings of the counters.
+impl Intervals for CounterWindow {
+    fn wait(&self, _: &Session, _: Repeat) -> Result<RoundTime, SourceError> {
         Ok(if self.compares_early() { RoundTime::LastInterval } else { RoundTime::Moment })
+    }
+}
+
+impl SourceProvider<KernelCounters> for CounterWindow {
+    fn intervals(&self) -> Option<&dyn Intervals> {
+        Some(self)
     }
 
     fn with_source<R>(

@@ -13,7 +13,7 @@ pub trait SourceProvider<T: Table> {
         false
     }
 
-    /// False if no row of this round needs this lookup, which is then not read. Called after the round was opened.
+    /// False if no row of this round needs this lookup, which is then not read. Called after the round's interval.
     fn can_use_lookup(&self, session: &Session, id: LookupId) -> bool {
         let _ = (session, id);
         true
@@ -32,11 +32,9 @@ pub trait SourceProvider<T: Table> {
         false
     }
 
-    /// Called before a round and its lookups. A table of events rather than state waits here until the round is over.
-    /// Fails if nothing can be read.
-    fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
-        let _ = (session, repeat);
-        Ok(RoundTime::Moment)
+    /// The intervals that rows are about; `None` for a table of state, which can be read again at any time.
+    fn intervals(&self) -> Option<&dyn Intervals> {
+        None
     }
 
     /// Makes the source for one round and calls `then` with it. Adds the reasons for missing data to `stats`.
@@ -47,6 +45,13 @@ pub trait SourceProvider<T: Table> {
         stats: &mut Accounting,
         then: impl FnOnce(&dyn Source<T>) -> R,
     ) -> R;
+}
+
+/// The intervals of a table whose rows are about a time: events rather than state. Each interval is over once and
+/// cannot be read again.
+pub trait Intervals {
+    /// Called before a round and its lookups: waits until the interval is over. Fails if nothing can be read.
+    fn wait(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError>;
 }
 
 /// The time to which the rows of a round refer.

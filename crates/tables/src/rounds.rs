@@ -172,7 +172,10 @@ impl<T: Table, P: SourceProvider<T>> Feed<T> for TableRounds<'_, T, P> {
         if !self.begin(notes) {
             return Ok(FeedState::Ended);
         }
-        let time = self.provider.open_round(self.session, self.options.repeat)?;
+        let time = match self.provider.intervals() {
+            Some(intervals) => intervals.wait(self.session, self.options.repeat)?,
+            None => RoundTime::Moment,
+        };
         let before = self.before.take().unwrap_or_default();
         self.before = Some(self.read(before, time, notes, read));
         let is_last = self.clock.is_none() || time == RoundTime::LastInterval;

@@ -4,6 +4,7 @@ use crate::flags::request::Request;
 use engine::{EndReason, Plan, Run};
 use lookups::session::{Session, SessionTarget};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Table, Value};
+use std::time::Duration;
 use tables::{Repeat, SourceProvider, Subject, TableRequest};
 
 /// The texts of the hints.
@@ -42,7 +43,8 @@ impl Hints {
     }
 
     /// Adds the hint at addresses if the caller's namespace had no match and another namespace has one. Reads all
-    /// namespaces to find out, but only for a single round of the live host.
+    /// namespaces to find out, but only for a single round of the live host, and only state: an interval that is over
+    /// cannot be read again.
     pub(super) fn add_address<T: Table>(
         &self,
         run: &mut Run,
@@ -51,7 +53,8 @@ impl Hints {
         provider: &impl SourceProvider<T>,
     ) {
         let is_narrow = request.netns.is_some() || request.all_netns || request.repeat != Repeat::Once;
-        if is_narrow || request.record.is_some() || request.replay.is_some() {
+        let is_of_state = provider.intervals().is_none();
+        if is_narrow || !is_of_state || request.record.is_some() || request.replay.is_some() {
             return;
         }
         if is_empty(run) && asks_for(plan, provider, Subject::Address) && is_in_others(request, plan, provider) {
@@ -84,7 +87,9 @@ fn asks_for<T: Table>(plan: &Plan<T>, provider: &impl SourceProvider<T>, subject
 
 /// True if some network namespace has a row of this plan; false if namespaces cannot be read.
 fn is_in_others<T: Table>(request: &Request, plan: &Plan<T>, provider: &impl SourceProvider<T>) -> bool {
-    let all = SessionTarget { all_netns: true, owners_via: request.owners_via, ..SessionTarget::default() };
+    // Delays of packet sockets are not measured again.
+    let sample = Some(Duration::ZERO);
+    let all = SessionTarget { all_netns: true, owners_via: request.owners_via, sample, ..SessionTarget::default() };
     let Ok(session) = Session::open(all) else { return false };
     let once = TableRequest { resolve: None, ..request.table() };
     let read = tables::rounds::read(&session, &once, plan, provider, &mut FirstRow);

@@ -15,7 +15,7 @@ use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
-use tables::{Repeat, RoundTime, SourceProvider, Windows};
+use tables::{Intervals, Repeat, RoundTime, SourceProvider, Windows};
 
 /// Default duration of the measurement.
 const WINDOW: Duration = Duration::from_secs(2);
@@ -64,8 +64,8 @@ struct StageProvider {
     is_said: Cell<bool>,
 }
 
-impl SourceProvider<PathStages> for StageProvider {
-    fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+impl Intervals for StageProvider {
+    fn wait(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
         if session.host().is_replay() {
             return Ok(RoundTime::Moment);
         }
@@ -83,6 +83,12 @@ impl SourceProvider<PathStages> for StageProvider {
         let goes_on = session.sleep_until(end_ns);
         self.probe.replace(Some(probe));
         Ok(if goes_on { over } else { RoundTime::LastInterval })
+    }
+}
+
+impl SourceProvider<PathStages> for StageProvider {
+    fn intervals(&self) -> Option<&dyn Intervals> {
+        Some(self)
     }
 
     fn with_source<R>(

@@ -15,7 +15,7 @@ use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::cell::RefCell;
 use std::time::Duration;
-use tables::{Repeat, RoundTime, SourceProvider, Windows};
+use tables::{Intervals, Repeat, RoundTime, SourceProvider, Windows};
 
 /// Default duration of sampling.
 const WINDOW: Duration = Duration::from_secs(3);
@@ -99,9 +99,9 @@ struct SampleProvider {
     sampler: RefCell<Option<Sampler>>,
 }
 
-impl SampleProvider {
+impl Intervals for SampleProvider {
     /// Takes samples until the round is over.
-    fn sample(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+    fn wait(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
         if session.host().is_replay() {
             return Ok(RoundTime::Moment);
         }
@@ -121,8 +121,8 @@ impl SampleProvider {
 }
 
 impl SourceProvider<CpuGroups> for SampleProvider {
-    fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
-        self.sample(session, repeat)
+    fn intervals(&self) -> Option<&dyn Intervals> {
+        Some(self)
     }
 
     fn with_source<R>(
@@ -137,8 +137,8 @@ impl SourceProvider<CpuGroups> for SampleProvider {
 }
 
 impl SourceProvider<CallChains> for SampleProvider {
-    fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
-        self.sample(session, repeat)
+    fn intervals(&self) -> Option<&dyn Intervals> {
+        Some(self)
     }
 
     fn with_source<R>(

@@ -13,7 +13,7 @@ use record::{Accounting, Annotated, Demand, LookupId, Lookups, Source, SourceErr
 use std::cell::Cell;
 use std::time::Duration;
 use sys::Mode;
-use tables::{Repeat, RoundTime, SourceProvider};
+use tables::{Intervals, Repeat, RoundTime, SourceProvider};
 
 /// Times in ns of the monotonic clock.
 #[derive(Clone, Copy, Default)]
@@ -114,8 +114,8 @@ impl DropProvider {
     }
 }
 
-impl SourceProvider<Drops> for DropProvider {
-    fn open_round(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
+impl Intervals for DropProvider {
+    fn wait(&self, session: &Session, repeat: Repeat) -> Result<RoundTime, SourceError> {
         let losses = &self.losses;
         self.is_once.set(repeat == Repeat::Once);
         if session.host().is_replay() {
@@ -152,6 +152,12 @@ impl SourceProvider<Drops> for DropProvider {
                 return Ok(if is_ended || is_last { RoundTime::LastInterval } else { RoundTime::Interval });
             }
         }
+    }
+}
+
+impl SourceProvider<Drops> for DropProvider {
+    fn intervals(&self) -> Option<&dyn Intervals> {
+        Some(self)
     }
 
     /// Owners require a search of all processes, so they are not read for rounds without rows. A recording always

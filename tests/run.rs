@@ -41,6 +41,7 @@ impl Ran {
             // The line printed before a long wait.
             " (Ctrl-C ends it earlier)",
             "netwren: the recording holds no drops by reason",
+            "netwren: a dropped packet that belongs to no known network namespace",
         ];
         let is_about_owners = |line: &str| words.iter().any(|words| line.contains(words));
         let only_owners = self.stderr.lines().all(is_about_owners);

@@ -45,7 +45,7 @@ pub use losses::{LOSING_SOCKETS_MAX, LOSSES, Loss, LossCounter, Losses, PacketsO
 pub use meaning::{DropMeaning, is_benign, meaning_of};
 pub use net_dm::{DropAlert, DropMonitor, DropOrigins, OUR_QUEUE as MONITOR_QUEUE, monitor_losses};
 pub use probe::{probe, probe_monitor};
-pub use source::{DropOptions, DropSource};
+pub use source::{DropOptions, DropSource, NOT_COUNTED};
 pub use stream::{DropStream, FollowDrops, SNAPLEN_MAX};
 pub use symbols::Symbols;
 pub use via::DropsVia;

@@ -203,29 +203,23 @@ pub(crate) fn limits(via: DropsVia) -> Option<&'static str> {
     }
 }
 
+/// Reasons for packets that are missing in the rows of their kind: merged, lost by the kernel's interfaces, lost by our
+/// program, missed.
+pub const NOT_COUNTED: [&str; 4] = [
+    "a packet is counted only by reason and place: too many namespaces, interfaces and protocols to count each",
+    "a dropped packet was not counted: they arrived faster than they could be read, or are of too many kinds",
+    "a dropped packet was not counted: too many reasons and places",
+    "a dropped packet was not counted: it was dropped in an interrupt while another packet was counted",
+];
+
 /// Reports packets that are missing in the counts.
 fn tell(header: &RoundHeader, stats: &mut RowStats) {
-    if header.merged > 0 {
-        stats.incomplete(
-            header.merged,
-            "a packet is counted only by reason and place: too many namespaces, interfaces and protocols to count each",
-        );
-    }
-    if header.lost > 0 {
-        let why = match header.via.is_of_host() {
-            true => {
-                "a dropped packet was not counted: they arrived faster than they could be read, or are of too many \
-                kinds"
-            }
-            false => "a dropped packet was not counted: too many reasons and places",
-        };
-        stats.incomplete(header.lost, why);
-    }
-    if header.missed > 0 {
-        stats.incomplete(
-            header.missed,
-            "a dropped packet was not counted: it was dropped in an interrupt while another packet was counted",
-        );
+    let [merged, lost_of_host, lost, missed] = NOT_COUNTED;
+    let lost = if header.via.is_of_host() { lost_of_host } else { lost };
+    for (count, why) in [(header.merged, merged), (header.lost, lost), (header.missed, missed)] {
+        if count > 0 {
+            stats.incomplete(count, why);
+        }
     }
     if let Some(limits) = limits(header.via) {
         stats.incomplete(0, limits);

@@ -1,11 +1,11 @@
 //! Counts drops by reason and location during the window.
 
-use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsError, DropsVia};
+use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsError, DropsVia, NOT_COUNTED};
 use doctor::seen::{DropSeen, RuleSeen, Surroundings};
 use lookups::rules::{DroppingRules, OpenRules};
 use lookups::session::Session;
 use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};
-use record::{Accounting, Annotated, Demand, Next, Source, SourceFault};
+use record::{Accounting, Annotated, Demand, Next, Source, SourceError, SourceFault};
 use std::cell::RefCell;
 
 use crate::counter_window::Samples;
@@ -79,16 +79,8 @@ impl ProbeReader for DropReader<'_> {
         if self.watch.counter.borrow().is_none() && !is_replay {
             return;
         }
-        let source = self.watch.source(session, false, self.sums_rounds);
-        let mut over = 0;
-        let read = source.run(&Demand::<Drops>::every_field(0), &mut |row| {
-            if let Some(sample) = samples.get_mut(&Some(row.netns_id)) {
-                over += add_drop(&mut sample.around, row);
-            }
-            Next::More
-        });
-        match read {
-            Ok(_) => samples.values_mut().for_each(|sample| {
+        match add_drops(&self.watch.source(session, true, self.sums_rounds), samples, stats) {
+            Ok(()) => samples.values_mut().for_each(|sample| {
                 sample.around.drops.get_or_insert_default();
             }),
             Err(error) if is_replay && error.fault == SourceFault::Io => {
@@ -99,11 +91,36 @@ impl ProbeReader for DropReader<'_> {
                 stats.incomplete(1, format!("drops are not counted by reason: {error}"));
             }
         }
-        if over > 0 {
-            let text = format!("kinds of drops after the first {DROPS_MAX} of a network namespace are not checked");
-            stats.incomplete(over, text);
-        }
     }
+}
+
+/// Adds the drops of all reasons except routine ones to the samples of their namespaces. If some are not counted or
+/// belong to no sample, their numbers are lower bounds, which is noted.
+fn add_drops(source: &dyn Source<Drops>, samples: &mut Samples, stats: &mut Accounting) -> Result<(), SourceError> {
+    let (mut over, mut unplaced) = (0, 0);
+    let read = source.run(&Demand::<Drops>::every_field(0), &mut |row| {
+        match samples.get_mut(&Some(row.netns_id)) {
+            _ if row.benign => {}
+            Some(sample) => over += add_drop(&mut sample.around, row),
+            None => unplaced += row.count,
+        }
+        Next::More
+    })?;
+    let not_counted = read.why.iter().filter(|why| NOT_COUNTED.contains(&&*why.text)).collect::<Vec<_>>();
+    for why in &not_counted {
+        stats.incomplete(why.count, why.text.clone());
+    }
+    if !not_counted.is_empty() {
+        stats.add_reason(0, "numbers of dropped packets in findings are lower bounds");
+    }
+    if unplaced > 0 {
+        stats.add_reason(unplaced, "a dropped packet that belongs to no known network namespace is in no finding");
+    }
+    if over > 0 {
+        let text = format!("kinds of drops after the first {DROPS_MAX} of a network namespace are not checked");
+        stats.incomplete(over, text);
+    }
+    Ok(())
 }
 
 /// Adds a kind of drop; returns 1 if there are too many.
@@ -131,4 +148,48 @@ fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
         remedy: row.remedy,
     });
     0
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use doctor::seen::Sample;
+    use record::{Scan, full_scan};
+
+    /// A reading of drops in namespace 7 and outside any namespace, of which some were not counted.
+    struct Reading {
+        lost: u64,
+    }
+
+    impl Source<Drops> for Reading {
+        fn prepare(&self, _: &Demand<Drops>) -> Box<dyn Scan<Drops> + '_> {
+            full_scan::<Drops, _>("bpf", "drops", |each| {
+                let drop = PacketDrop { netns_id: 7, reason: b"NO_SOCKET", count: 3, ..PacketDrop::default() };
+                for row in [drop, PacketDrop { benign: true, ..drop }, PacketDrop { netns_id: 0, ..drop }] {
+                    let _ = each(&row);
+                }
+                let mut stats = Accounting { seen: 3, ..Accounting::default() };
+                if self.lost > 0 {
+                    stats.incomplete(self.lost, NOT_COUNTED[2]);
+                }
+                Ok(stats)
+            })
+        }
+    }
+
+    #[test]
+    fn drops_that_are_in_no_finding_are_reported() {
+        let read = |lost| {
+            let mut samples = Samples::from([(Some(7), Sample::new(Some(7)))]);
+            let mut stats = Accounting::default();
+            add_drops(&Reading { lost }, &mut samples, &mut stats).unwrap();
+            assert_eq!(samples[&Some(7)].around.drops.as_ref().unwrap().len(), 1, "routine drops are left out");
+            stats
+        };
+        let (whole, partial) = (read(0), read(2));
+        let says = |stats: &Accounting, words: &str| stats.why.iter().any(|why| why.text.contains(words));
+        assert!(!whole.is_partial() && says(&whole, "no known network namespace") && !says(&whole, "lower bounds"));
+        assert!(partial.is_partial() && says(&partial, "was not counted") && says(&partial, "lower bounds"));
+    }
 }

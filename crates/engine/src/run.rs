@@ -118,17 +118,17 @@ impl<T: Table> Plan<T> {
 
     fn read<R: Receiver<T>>(&self, feed: &mut dyn Feed<T>, to: &mut R) -> Result<Run, RunError> {
         let mut all = Run { stats: Accounting::default(), ended: EndReason::Whole };
-        let mut open: Option<OpenRound> = None;
+        let (mut open, mut is_shown) = (None::<OpenRound>, false);
         loop {
             let (mut notes, mut read) = (Accounting::default(), Ok(()));
             let state = feed.next(&self.demand, &mut notes, &mut |part| read = self.read_part(part, &mut open, to));
             all.stats.add(&notes);
-            read?;
-            let (state, broken) = match (state, &open) {
-                (Ok(state), _) => (state, None),
+            is_shown |= open.as_ref().is_some_and(|round| round.pass.handed > 0);
+            let (state, broken) = match read.and_then(|()| state.map_err(RunError::Source)) {
+                Ok(state) => (state, None),
                 // The rows read so far are shown; the missing ones are then reported with them.
-                (Err(error), Some(round)) if round.pass.handed > 0 => (FeedState::Ended, Some(error)),
-                (Err(error), _) => return Err(RunError::Source(error)),
+                Err(RunError::Source(error)) if is_shown => (FeedState::Ended, Some(error.to_string())),
+                Err(error) => return Err(error),
             };
             let goes_on = open.as_ref().is_none_or(|round| round.pass.ended == EndReason::Whole && to.takes_more());
             if state == FeedState::Open && goes_on {
@@ -139,13 +139,13 @@ impl<T: Table> Plan<T> {
                 if is_last {
                     round.stats.add(&feed.close());
                 }
-                if let Some(error) = broken {
-                    round.stats.incomplete(0, error.to_string());
+                if let Some(error) = &broken {
+                    round.stats.incomplete(0, error.clone());
                 }
                 add_gap(round.gap.as_deref(), &mut round.stats);
                 let run = to.end(round.pass, round.stats)?;
                 all.stats.add(&run.stats);
-                all.ended = run.ended;
+                (all.ended, is_shown) = (run.ended, true);
                 if is_last {
                     return Ok(all);
                 }
@@ -153,6 +153,9 @@ impl<T: Table> Plan<T> {
             }
             if is_last {
                 all.stats.add(&feed.close());
+                if let Some(error) = broken {
+                    all.stats.incomplete(0, error);
+                }
                 return Ok(all);
             }
         }

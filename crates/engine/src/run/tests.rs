@@ -4,7 +4,9 @@ use super::*;
 use crate::plan::{Fold, PlanRequest, SortKey};
 use crate::testing::*;
 use record::rows::{CapturedPacket, CapturedPackets, Conntrack, Nat, Sockets};
-use record::{Columns, Demand, Each, Lookups, Next, PushOutcome, Scan, SinkError, Source, State, Value, full_scan};
+use record::{
+    Columns, Demand, Each, Lookups, Next, PushOutcome, Scan, SinkError, Source, SourceFault, State, Value, full_scan,
+};
 
 fn run(plan: &Plan<Sockets>, source: &mut CannedSource, sink: &mut TextSink) -> Run {
     let run = run_once(plan, source, &Lookups::empty(), sink).unwrap();
@@ -366,4 +368,51 @@ fn issue_11_a_run_prepares_one_scan() {
     let mut rounds = CannedRounds { source: &source, answers: Answers::Same, rounds: 0..2 };
     plan.run(&mut rounds, &mut sink).unwrap();
     assert_eq!(source.prepared.get(), 3);
+}
+
+/// Rounds of which the one after the first `left` breaks: its scan, or the feed itself.
+struct BreakingRounds {
+    left: u64,
+    breaks_scan: bool,
+}
+
+impl Feed<Sockets> for BreakingRounds {
+    fn next(
+        &mut self,
+        demand: &Demand<Sockets>,
+        notes: &mut Accounting,
+        read: &mut ReadPart<'_, Sockets>,
+    ) -> Result<FeedState, SourceError> {
+        let breaks = self.left == 0;
+        if breaks && !self.breaks_scan {
+            return Err(SourceError { what: "canned rows", fault: SourceFault::Io, cause: "the can is shut".into() });
+        }
+        self.left = self.left.saturating_sub(1);
+        notes.add_reason(1, "a note");
+        let (source, lookups) = (CannedSource { fails: breaks, ..four() }, Lookups::empty());
+        read(FeedPart::new(&mut *source.prepare(demand), &lookups, &|| false));
+        Ok(FeedState::EndOfRound)
+    }
+
+    fn close(&mut self) -> Accounting {
+        Accounting { lost: 7, ..Accounting::default() }
+    }
+}
+
+/// What was shown and counted before a break is in the counts; without it the break is an error.
+#[test]
+fn a_break_in_a_later_round_loses_no_counts() {
+    let plan = plan(request(&["state"], ""));
+    for (breaks_scan, notes) in [(false, 2), (true, 3)] {
+        let mut sink = TextSink::default();
+        let run = plan.run(&mut BreakingRounds { left: 2, breaks_scan }, &mut sink).unwrap();
+        assert_eq!((run.stats.emitted, run.stats.lost, sink.rows.len()), (8, 7, 8));
+        assert!(run.stats.is_partial() && run.stats.balances());
+        let count = |text: &str| run.stats.why.iter().find(|why| why.text.contains(text)).map(|why| why.count);
+        assert_eq!((count("a note"), count("the can is shut")), (Some(notes), Some(0)));
+        assert!(matches!(
+            plan.run(&mut BreakingRounds { left: 0, breaks_scan }, &mut TextSink::default()),
+            Err(RunError::Source(_))
+        ));
+    }
 }

@@ -38,4 +38,4 @@ pub use predicate::{BadPattern, Predicate};
 pub use resolving_sink::{Names, ResolvingSink};
 pub use run::{Answers, Feed, FeedPart, FeedState, FixedLookups, OneRound, ReadPart, RenewedLookups, StreamFeed};
 pub use run::{CellsOf, Disposition, EachRow, EndReason, ReadRows, RowSink, Run, RunError};
-pub use watch::Rounds;
+pub use watch::{Rounds, Windows, time_left};

@@ -1,4 +1,5 @@
-//! `--watch`: when the next round is due. Pure arithmetic; callers read the clock and wait.
+//! `--watch` and `--for`: when the next round is due, and how long it takes. Pure arithmetic; callers read the clock
+//! and wait.
 
 use std::time::Duration;
 
@@ -53,9 +54,52 @@ impl Rounds {
     }
 }
 
+/// How long the readings of a table take whose rows are about a time.
+#[derive(Clone, Copy, Debug)]
+pub struct Windows {
+    /// The length of a single reading.
+    pub once: Duration,
+    /// The length of a round; `None` if there is only one reading.
+    pub period: Option<Duration>,
+    /// When the last round ends, in ns of the monotonic clock; `None` if the user ends it.
+    pub ends_ns: Option<u64>,
+}
+
+impl Windows {
+    /// Returns the length of a reading that begins at `now_ns`, and true if no other one follows.
+    pub fn begin(&self, now_ns: u64) -> (Duration, bool) {
+        match (self.period, time_left(self.ends_ns, now_ns)) {
+            (None, _) => (self.once, true),
+            (Some(period), Some(left)) if left <= period => (left, true),
+            (Some(period), _) => (period, false),
+        }
+    }
+}
+
+/// Returns the time from `now_ns` until `ends_ns`; `None` if that is `None`.
+pub fn time_left(ends_ns: Option<u64>, now_ns: u64) -> Option<Duration> {
+    Some(Duration::from_nanos(ends_ns?.saturating_sub(now_ns)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_window_ends_with_the_run() {
+        let (once, period) = (ms(3), Some(ms(10)));
+        for (period, ends_ms, now_ms, begun) in [
+            (None, None, 5, (once, true)),
+            (period, None, 5, (ms(10), false)),
+            (period, Some(20), 5, (ms(10), false)),
+            (period, Some(20), 10, (ms(10), true)),
+            (period, Some(20), 15, (ms(5), true)),
+            (period, Some(20), 25, (ms(0), true)),
+        ] {
+            let windows = Windows { once, period, ends_ns: ends_ms.map(|ms| ms * 1_000_000_u64) };
+            assert_eq!(windows.begin(now_ms * 1_000_000), begun, "{windows:?} at {now_ms} ms");
+        }
+    }
 
     const fn ms(n: u64) -> Duration {
         Duration::from_millis(n)

@@ -2,6 +2,7 @@
 
 use counters::{CounterMemory, CounterTable, NextReading};
 use doctor::seen::Sample;
+use engine::Windows;
 use lookups::asked::with_asked;
 use lookups::kernel_counters::counter_reader;
 use lookups::long_work;
@@ -20,12 +21,8 @@ pub(crate) type Samples = BTreeMap<Option<u64>, Sample>;
 /// The time between two readings of the counters, and the readings of the previous round.
 pub struct CounterWindow {
     window: Cell<Option<Duration>>,
-    /// The default window.
-    usual: Duration,
-    /// The length of a round; `None` if there is only one.
-    period: Option<Duration>,
-    /// The end of the last round, in ns of the monotonic clock; `None` if the user ends it.
-    ends_ns: Option<u64>,
+    /// The windows unless `window` is set.
+    windows: Windows,
     changed_only: bool,
     /// True to include the drivers' counters.
     drivers: bool,
@@ -37,18 +34,11 @@ pub struct CounterWindow {
 }
 
 impl CounterWindow {
-    /// Makes a window of length `window`; if that is `None`, of a round; without rounds, of `usual`.
-    pub fn new(
-        window: Option<Duration>,
-        usual: Duration,
-        period: Option<Duration>,
-        ends_ns: Option<u64>,
-    ) -> CounterWindow {
+    /// Makes a window of length `window`; if that is `None`, of `windows`.
+    pub fn new(window: Option<Duration>, windows: Windows) -> CounterWindow {
         CounterWindow {
             window: Cell::new(window),
-            usual,
-            period,
-            ends_ns,
+            windows,
             changed_only: false,
             drivers: false,
             compares_early: false,
@@ -75,7 +65,7 @@ impl CounterWindow {
 
     /// True if there is only one round.
     pub fn is_once(&self) -> bool {
-        self.period.is_none()
+        self.windows.period.is_none()
     }
 
     /// True if the second reading is taken even if Ctrl-C ends the wait.
@@ -116,12 +106,7 @@ impl CounterWindow {
         if session.host().is_replay() {
             return self.next_of_recording(session);
         }
-        let left = self.ends_ns.map(|ends_ns| Duration::from_nanos(ends_ns.saturating_sub(clock::monotonic_ns())));
-        let window = match (self.window.get(), self.period) {
-            (Some(window), _) => window,
-            (None, Some(period)) => left.map_or(period, |left| left.min(period)),
-            (None, None) => self.usual,
-        };
+        let window = self.window.get().unwrap_or_else(|| self.windows.begin(clock::monotonic_ns()).0);
         let announced = self.announced.filter(|_| self.is_once());
         if let Some(what) = announced {
             print_message(&format!("{what} {}", long_work::until(Some(window))));

@@ -173,6 +173,7 @@ mod tests {
     use super::*;
     use crate::counter_window::Samples;
     use doctor::checks::{CHECKS, probes_of};
+    use engine::Windows;
     use lookups::session::SessionTarget;
     use std::collections::BTreeMap;
 
@@ -212,7 +213,10 @@ mod tests {
     /// The steps of the probes that these checks need.
     fn steps(checks: &[&str]) -> BTreeMap<Probe, Vec<&'static str>> {
         let chosen = CHECKS.iter().copied().filter(|check| checks.contains(&check.id));
-        let watch = Watch::new(CounterWindow::new(None, Duration::ZERO, None, None), probes_of(chosen));
+        let watch = Watch::new(
+            CounterWindow::new(None, Windows { once: Duration::ZERO, period: None, ends_ns: None }),
+            probes_of(chosen),
+        );
         let session = Session::open(SessionTarget::default()).ok().unwrap();
         let steps = Steps::default();
         let make = |probe| Box::new(CountingReader(probe, &steps)) as Box<dyn ProbeReader>;

@@ -5,7 +5,7 @@ use crate::plan;
 use crate::provider::{Intervals, RoundTime, SourceProvider};
 use crate::request::{Repeat, TableRequest};
 use crate::rounds;
-use engine::Run;
+use engine::{Run, Windows};
 use lookups::session::Session;
 use probes::CounterWindow;
 use record::rows::KernelCounters;
@@ -24,11 +24,8 @@ pub fn read(session: &Session, request: &TableRequest<'_>, sink: &mut dyn Sink) 
 
 /// Makes a window with the interval of the request: `window`, the time of a round, or `usual`.
 pub fn window_of(request: &TableRequest<'_>, window: Option<Duration>, usual: Duration) -> CounterWindow {
-    let period = match request.repeat {
-        Repeat::Once => None,
-        Repeat::Every(period) => Some(period),
-    };
-    CounterWindow::new(window, usual, period, request.ends_ns)
+    let windows = Windows { once: usual, period: request.repeat.period(), ends_ns: request.ends_ns };
+    CounterWindow::new(window, windows)
 }
 
 /// The wait is part of the reading, because it lies between the two readings of the counters.

@@ -22,6 +22,6 @@ pub mod streams;
 pub use error::TableError;
 pub use list::*;
 pub use netns::NetnsProvider;
-pub use provider::{Intervals, RoundTime, SourceProvider, Subject, Windows};
-pub use request::{CommandLine, Repeat, Selection, TableRequest, time_left};
+pub use provider::{Intervals, RoundTime, SourceProvider, Subject};
+pub use request::{CommandLine, Repeat, Selection, TableRequest};
 pub use stream_rounds::GroupRate;

@@ -1,9 +1,8 @@
 //! Describes how a table command reads its rows.
 
-use crate::request::{Repeat, time_left};
+use crate::request::Repeat;
 use lookups::session::Session;
 use record::{Accounting, Expr, Field, Kind, LookupId, Lookups, Source, SourceError, Table};
-use std::time::Duration;
 
 /// Makes the source of a table, once per round.
 pub trait SourceProvider<T: Table> {
@@ -65,26 +64,10 @@ pub enum RoundTime {
     LastInterval,
 }
 
-/// How long the readings of a table take whose rows are about a time.
-#[derive(Clone, Copy)]
-pub struct Windows {
-    once: Duration,
-    ends_ns: Option<u64>,
-}
-
-impl Windows {
-    /// A single reading takes `once`; with `--watch` a reading takes a round, and the last one ends at `ends_ns`.
-    pub fn new(ends_ns: Option<u64>, once: Duration) -> Windows {
-        Windows { once, ends_ns }
-    }
-
-    /// Returns how long a reading that begins now takes, and what its rows refer to.
-    pub fn begin(&self, repeat: Repeat) -> (Duration, RoundTime) {
-        match (repeat, time_left(self.ends_ns)) {
-            (Repeat::Once, _) => (self.once, RoundTime::LastInterval),
-            (Repeat::Every(period), Some(left)) if left <= period => (left, RoundTime::LastInterval),
-            (Repeat::Every(period), _) => (period, RoundTime::Interval),
-        }
+impl RoundTime {
+    /// The time of an interval; true if no other one follows.
+    pub fn of_interval(is_last: bool) -> RoundTime {
+        if is_last { RoundTime::LastInterval } else { RoundTime::Interval }
     }
 }
 

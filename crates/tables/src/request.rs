@@ -37,6 +37,16 @@ pub enum Repeat {
     Every(Duration),
 }
 
+impl Repeat {
+    /// Returns the length of a round; `None` if there is only one.
+    pub fn period(self) -> Option<Duration> {
+        match self {
+            Repeat::Once => None,
+            Repeat::Every(period) => Some(period),
+        }
+    }
+}
+
 /// The user's request for a table.
 #[derive(Clone, Copy)]
 pub struct TableRequest<'r> {
@@ -99,9 +109,4 @@ impl CommandLine for NoLine {
     fn with_filter(&self, _: &str) -> Option<String> {
         None
     }
-}
-
-/// Returns the time until the monotonic clock reads `ends_ns`; `None` if that is `None`.
-pub fn time_left(ends_ns: Option<u64>) -> Option<Duration> {
-    Some(Duration::from_nanos(ends_ns?.saturating_sub(sys::clock::monotonic_ns())))
 }

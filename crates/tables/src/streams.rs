@@ -2,7 +2,7 @@
 
 use crate::error::TableError;
 use crate::plan;
-use crate::request::{Repeat, TableRequest, time_left};
+use crate::request::{Repeat, TableRequest};
 use crate::stream_rounds::{RateSink, RoundFacts, StreamRounds};
 use engine::{Plan, Run, RunError, StreamFeed};
 use lookups::asked;
@@ -35,7 +35,9 @@ pub fn read<T: Table>(
     sink: &mut dyn Sink,
 ) -> Result<Run, RunError> {
     with_lookups(session, plan, &[], |lookups, notes| {
-        let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, true));
+        // Groups and sorted rows are written once, at the end, and no later row can show a name that arrives late.
+        let is_repeated = plan.is_streaming() || request.repeat != Repeat::Once;
+        let mut names = request.resolve.map(|bound| DnsNames::new(session, bound, is_repeated));
         if names.is_some() {
             asked::host_names(session.host(), notes);
         }
@@ -49,7 +51,8 @@ pub fn read<T: Table>(
                 names::run(plan, &mut StreamRounds::new(feed, period, &facts), names.as_mut(), &mut sink)
             }
             Repeat::Once => {
-                let _line = long_work::progress(session, "reading rows", None, String::new);
+                let time_left = engine::time_left(request.ends_ns, sys::clock::monotonic_ns());
+                let _line = long_work::progress(session, "reading rows", time_left, String::new);
                 names::run(plan, &mut feed, names.as_mut(), sink)
             }
         }
@@ -63,9 +66,15 @@ pub fn read_socket_events(
     sink: &mut dyn Sink,
 ) -> Result<Run, TableError> {
     let plan = plan::of_request::<SocketEvents>(request).map_err(TableError::Plan)?;
-    let stop = || session.interrupted() || time_left(request.ends_ns) == Some(Duration::ZERO);
+    let time_left = || engine::time_left(request.ends_ns, sys::clock::monotonic_ns());
+    let stop = || session.interrupted() || time_left() == Some(Duration::ZERO);
     let follow = follow(session, request, &stop);
-    let run = with_socket_events(session, &plan, follow, |live| read(session, request, &plan, live, &mut *sink));
+    let run = with_socket_events(session, &plan, follow, |live| {
+        let caveat = live.caveat();
+        let mut run = read(session, request, &plan, live, &mut *sink)?;
+        caveat.into_iter().for_each(|text| run.stats.add_reason(0, text));
+        Ok(run)
+    });
     run.map_err(TableError::Run)
 }
 

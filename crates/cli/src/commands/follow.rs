@@ -183,6 +183,6 @@ fn announce(request: &Request) {
 /// Returns the time until `--for` ends the run, in tenths of a second. It is rounded up, because the time started when
 /// the command line was parsed.
 fn time_left(request: &Request) -> Option<Duration> {
-    let left = tables::time_left(request.ends_ns)?;
+    let left = engine::time_left(request.ends_ns, sys::clock::monotonic_ns())?;
     Some(Duration::from_millis(left.as_millis().div_ceil(100) as u64 * 100))
 }

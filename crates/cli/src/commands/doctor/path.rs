@@ -5,6 +5,7 @@ use super::super::table;
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
+use engine::Windows;
 use lookups::asked::with_asked;
 use lookups::long_work;
 use lookups::session::Session;
@@ -15,7 +16,7 @@ use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
-use tables::{Intervals, Repeat, RoundTime, SourceProvider, Windows};
+use tables::{Intervals, Repeat, RoundTime, SourceProvider};
 
 /// Default duration of the measurement.
 const WINDOW: Duration = Duration::from_secs(2);
@@ -47,7 +48,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let request = Request::of(words)?;
     let provider = StageProvider {
         all: words.has("all"),
-        windows: Windows::new(request.ends_ns, window(words, &request)?.unwrap_or(WINDOW)),
+        windows: Windows {
+            once: window(words, &request)?.unwrap_or(WINDOW),
+            period: request.repeat.period(),
+            ends_ns: request.ends_ns,
+        },
         probe: RefCell::default(),
         is_said: Cell::new(false),
     };
@@ -69,7 +74,7 @@ impl Intervals for StageProvider {
         if session.host().is_replay() {
             return Ok(RoundTime::Moment);
         }
-        let (window, over) = self.windows.begin(repeat);
+        let (window, is_last) = self.windows.begin(sys::clock::monotonic_ns());
         let mut probe = StageProbe::open().map_err(ProfileError::of_stages)?;
         let end_ns = sys::clock::monotonic_ns().saturating_add(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
         probe.count_until(end_ns).map_err(ProfileError::of_stages)?;
@@ -82,7 +87,7 @@ impl Intervals for StageProvider {
         let _line = is_once.then(|| long_work::progress(session, "following packets", Some(window), String::new));
         let goes_on = session.sleep_until(end_ns);
         self.probe.replace(Some(probe));
-        Ok(if goes_on { over } else { RoundTime::LastInterval })
+        Ok(RoundTime::of_interval(is_last || !goes_on))
     }
 }
 

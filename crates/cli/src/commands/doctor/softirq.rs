@@ -5,6 +5,7 @@ use super::super::{plan, table};
 use crate::command::{Command, ParsedWords};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
+use engine::Windows;
 use lookups::asked::with_asked;
 use lookups::long_work;
 use lookups::session::Session;
@@ -15,7 +16,7 @@ use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use std::cell::RefCell;
 use std::time::Duration;
-use tables::{Intervals, Repeat, RoundTime, SourceProvider, Windows};
+use tables::{Intervals, Repeat, RoundTime, SourceProvider};
 
 /// Default duration of sampling.
 const WINDOW: Duration = Duration::from_secs(3);
@@ -56,7 +57,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         options: SampleOptions { per_cpu: words.has("per-cpu"), all: words.has("all") },
         hz: hz(words)?,
         via: SamplerBackend::ALL.into_iter().find(|backend| words.value("via") == Some(backend.name())),
-        windows: Windows::new(request.ends_ns, window(words, &request)?.unwrap_or(WINDOW)),
+        windows: Windows {
+            once: window(words, &request)?.unwrap_or(WINDOW),
+            period: request.repeat.period(),
+            ends_ns: request.ends_ns,
+        },
         sampler: RefCell::default(),
     };
     if words.has("stack") {
@@ -105,7 +110,7 @@ impl Intervals for SampleProvider {
         if session.host().is_replay() {
             return Ok(RoundTime::Moment);
         }
-        let (window, over) = self.windows.begin(repeat);
+        let (window, is_last) = self.windows.begin(sys::clock::monotonic_ns());
         let mut sampler = Sampler::start(session.host(), self.hz, self.via).map_err(ProfileError::of_samples)?;
         let end_ns = sys::clock::monotonic_ns().saturating_add(u64::try_from(window.as_nanos()).unwrap_or(u64::MAX));
         let is_once = repeat == Repeat::Once;
@@ -116,7 +121,7 @@ impl Intervals for SampleProvider {
             sampler.empty();
         }
         self.sampler.replace(Some(sampler));
-        Ok(if goes_on { over } else { RoundTime::LastInterval })
+        Ok(RoundTime::of_interval(is_last || !goes_on))
     }
 }
 

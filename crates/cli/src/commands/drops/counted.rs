@@ -149,7 +149,7 @@ impl Intervals for DropProvider {
                     is_any |= counter.read_ahead(session.host())?;
                 }
                 self.is_quiet.set(!is_any);
-                return Ok(if is_ended || is_last { RoundTime::LastInterval } else { RoundTime::Interval });
+                return Ok(RoundTime::of_interval(is_ended || is_last));
             }
         }
     }

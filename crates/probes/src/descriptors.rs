@@ -59,7 +59,7 @@ fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) 
         }
         looked_at.push(pid);
         match count(host, pid, seen_ns) {
-            Ok(Some((used, limit))) => found.push(Descriptors { owner: owner.clone(), pid, used, limit }),
+            Ok(Some((used, limit))) => found.push(Descriptors { process: owner.process(), pid, used, limit }),
             Ok(None) => {}
             Err(error) if error.errno.is_missing_object() => {}
             Err(error) if error.errno == Errno::NOT_RECORDED => {

@@ -27,12 +27,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
         let is_over = one.used >= one.limit;
         let severity = if is_over { Severity::Critical } else { Severity::Warning };
-        let title = format!("{} has {} of {} file descriptors open", one.owner, one.used, one.limit);
+        let title = format!("{} has {} of {} file descriptors open", one.process, one.used, one.limit);
         let waiting = sample.after.listeners.iter().filter(|listener| listener.owner.pid == Some(one.pid));
         found
             .add(severity, Confidence::Certain, title)
-            .object(one.owner.name.clone())
-            .holder(&one.owner)
+            .object(one.process.clone())
             .proof([state("open file descriptors", number(one.used), Some(number(one.limit)))])
             .proof(waiting.take(8).map(|listener| {
                 state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))

@@ -485,8 +485,8 @@ fn a_server_out_of_descriptors_is_named_before_its_queue() {
     let mut sample = Sample::of(&[(Netstat, "TcpExtListenOverflows", "", 0, 9)]);
     sample.after.listeners = vec![queue(2, "0.0.0.0:81", 129, 128)];
     sample.descriptors = vec![
-        Descriptors { owner: holder("server"), pid: 7, used: 1024, limit: 1024 },
-        Descriptors { owner: holder("other"), pid: 8, used: 900, limit: 1024 },
+        Descriptors { process: "server (7)".into(), pid: 7, used: 1024, limit: 1024 },
+        Descriptors { process: "other (8)".into(), pid: 8, used: 900, limit: 1024 },
     ];
     let found = diagnose(&[sample]);
     let ids: Vec<&str> = found.iter().map(|finding| finding.id).collect();
@@ -537,9 +537,6 @@ const BLAMES: &[(&str, Confidence, BlameHolder)] = &[
     ("listen-overflow", Confidence::Certain, |sample, owner| {
         sample.after.listeners = vec![Queue { owner, ..queue(1, "0.0.0.0:80", 129, 128) }];
         sample.before.listeners.clone_from(&sample.after.listeners);
-    }),
-    ("fd-limit", Confidence::Certain, |sample, owner| {
-        sample.descriptors = vec![Descriptors { owner, pid: 7, used: 1024, limit: 1024 }];
     }),
     ("udp-rcvbuf", Confidence::Certain, |sample, owner| {
         sample.counters_of(&[(Snmp, "UdpRcvbufErrors", "", 0, 9)]);

@@ -1,12 +1,10 @@
 //! File descriptors of processes.
 
-use super::sockets::Holder;
-
 /// The number of open file descriptors of a process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Descriptors {
-    /// The process.
-    pub owner: Holder,
+    /// The process, whose own files these are: `nginx (812)`.
+    pub process: String,
     /// Its process ID.
     pub pid: u32,
     /// Open descriptors.

@@ -158,6 +158,14 @@ impl Holder {
     pub(crate) fn is_known(&self) -> bool {
         !self.name.is_empty()
     }
+
+    /// The process itself, for facts that do not depend on other processes that hold the socket: `nginx (812)`.
+    pub fn process(&self) -> String {
+        match self.name.rsplit_once(", likely: ").filter(|_| self.is_shared) {
+            Some((process, _)) => format!("{process})"),
+            None => self.name.clone(),
+        }
+    }
 }
 
 /// The name, or `a program` if it is unknown.
@@ -328,6 +336,14 @@ fn endpoint(end: &Endpoint, iface: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn facts_about_a_process_name_it_alone() {
+        let holder = |name: &str, is_shared| Holder { name: name.into(), pid: Some(7), is_shared }.process();
+        assert_eq!(holder("nginx (7, likely: 4 processes hold it)", true), "nginx (7)");
+        assert_eq!(holder("a, likely: b (7, likely: 4 processes hold it)", true), "a, likely: b (7)");
+        assert_eq!(holder("a, likely: b (7)", false), "a, likely: b (7)");
+    }
 
     #[test]
     fn census_is_bounded() {

@@ -39,7 +39,7 @@ impl Source<Sockets> for CannedSource {
     }
 }
 
-/// A scan of [`Canned`].
+/// A scan of [`CannedSource`].
 pub(crate) struct CannedScan<'c>(pub(crate) &'c CannedSource);
 
 impl Scan<Sockets> for CannedScan<'_> {

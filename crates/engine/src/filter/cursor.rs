@@ -74,7 +74,7 @@ impl<'t> Cursor<'t> {
     }
 
     /// Takes the keyword `word` (in any case) if it comes next as a whole word.
-    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+    pub(super) fn take_word(&mut self, word: &str) -> bool {
         match self.peek_name() {
             Some((name, span)) if name.eq_ignore_ascii_case(word) => {
                 self.at = span.end;
@@ -93,9 +93,9 @@ impl<'t> Cursor<'t> {
     pub(super) fn comparison(&mut self) -> Option<(Cmp, Span)> {
         let start = self.next_char_span().start;
         let cmp = Cmp::SIGNS.iter().find(|(sign, _)| self.take_sign(sign)).map(|&(_, cmp)| cmp);
-        let cmp = cmp.or_else(|| self.eat_word("in").then_some(Cmp::In)).or_else(|| {
+        let cmp = cmp.or_else(|| self.take_word("in").then_some(Cmp::In)).or_else(|| {
             let before = self.at;
-            if self.eat_word("not") && self.eat_word("in") {
+            if self.take_word("not") && self.take_word("in") {
                 return Some(Cmp::NotIn);
             }
             self.at = before;

@@ -40,7 +40,7 @@ impl Parser<'_> {
                 Node::Or(inner) => parts.extend(inner),
                 part => parts.push(part),
             }
-            if !(self.cursor.take_sign("||") || self.cursor.eat_word("or")) {
+            if !(self.cursor.take_sign("||") || self.cursor.take_word("or")) {
                 break;
             }
         }
@@ -55,7 +55,7 @@ impl Parser<'_> {
                 Node::And(inner) => parts.extend(inner),
                 part => parts.push(part),
             }
-            if !(self.cursor.take_sign("&&") || self.cursor.eat_word("and")) {
+            if !(self.cursor.take_sign("&&") || self.cursor.take_word("and")) {
                 break;
             }
         }
@@ -65,7 +65,7 @@ impl Parser<'_> {
     /// Parses `not`, brackets, or a comparison.
     fn not(&mut self) -> Result<Node, FilterError> {
         let here = self.cursor.next_char_span();
-        let negated = self.cursor.eat_word("not") || self.cursor.take_sign("!");
+        let negated = self.cursor.take_word("not") || self.cursor.take_sign("!");
         if !negated && !self.cursor.take_sign("(") {
             return self.comparison();
         }

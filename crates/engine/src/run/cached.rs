@@ -61,7 +61,7 @@ impl<T: Table> Plan<T> {
         let shared = Shared { plan: self, streaming: RefCell::new(streaming) };
         let mut spare = vec![Value::Null; self.cells.len()];
         let from_source = scan.run_cached(&shared, &mut |row| {
-            // One vector for all rows, see `recycled`.
+            // One vector for all rows, see `clear_cells`.
             shared.streaming.borrow_mut().row(&self.cells, row, &mut spare)
         });
         Ok((from_source?, shared.streaming.into_inner()))

@@ -16,7 +16,7 @@ use std::mem;
 pub(super) struct CellWriter<'w, T: Table> {
     plan: &'w Plan<T>,
     out: Out<'w>,
-    /// One vector for the cells of all rows, see [`recycled`].
+    /// One vector for the cells of all rows, see [`clear_cells`].
     spare: Vec<Value<'static>>,
     /// The rows of the round before.
     rendered: &'w mut RenderedRows,

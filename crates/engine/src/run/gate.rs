@@ -50,7 +50,7 @@ pub(super) struct PassCounts {
     pub(super) handed: u64,
     /// Number of rows after which a run without an order ends.
     limit: u64,
-    /// The reason for the end of the run; [`Ended::Whole`] as long as it goes on.
+    /// The reason for the end of the run; [`EndReason::Whole`] as long as it goes on.
     pub(super) ended: EndReason,
 }
 

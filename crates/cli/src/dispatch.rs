@@ -7,7 +7,6 @@ use crate::output;
 use runtime::exit::Exit;
 use runtime::messages::print_message;
 use runtime::outcome::Outcome;
-use runtime::print;
 use std::ffi::OsString;
 
 /// Runs the command that the words name, and prints its messages; `None` if they name no command.
@@ -37,16 +36,11 @@ fn outcome(command: &'static Command, words: Vec<OsString>, commands: Commands) 
 }
 
 fn parsed(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let command = words.command;
-    let is_other = words.value("follow").is_some() || words.has_file("baseline");
-    let other = command.tables.get(1).filter(|_| is_other);
-    match (other.or(command.tables.first()), command.run) {
-        (Some(table), _) if words.list("columns").as_deref() == Some("help") => {
-            Ok(print::print_prose(&engine::columns::help(*table)).into())
-        }
-        (_, Some(run)) => run(words).map(|outcome| without_done_advice(words, outcome)),
-        (_, None) => Err(format!("`{}` needs another word", command.name)),
-    }
+    let outcome = match words.prepare() {
+        Ok(run) => run(),
+        Err(refusal) => refusal.into_outcome(),
+    };
+    outcome.map(|outcome| without_done_advice(words, outcome))
 }
 
 /// The advice at the end of messages about data that a recording lacks.

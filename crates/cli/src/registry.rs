@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn every_flag_of_a_command_is_taken_and_every_other_one_is_refused_with_its_command() {
-        for command in COMMANDS.iter().filter(|command| command.run.is_some()) {
+        for command in COMMANDS.iter().filter(|command| command.prepare.is_some()) {
             for flag in FLAGS {
                 let word = match flag.takes {
                     Takes::Nothing | Takes::Counted | Takes::Maybe(..) => format!("--{}", flag.long),
@@ -176,6 +176,18 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn the_list_of_tables_has_those_of_all_commands() {
+        let mut shown: Vec<&str> = Vec::new();
+        for table in COMMANDS.iter().flat_map(|command| command.tables) {
+            if !shown.contains(&table.name()) {
+                shown.push(table.name());
+            }
+        }
+        let listed: Vec<&str> = tables::TABLES.iter().map(|table| table.schema.name()).collect();
+        assert_eq!(shown, listed);
     }
 
     #[test]

@@ -2,14 +2,13 @@
 
 use super::saved;
 use super::table;
-use crate::command::{Command, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, PERIODS_S, Request};
 use ::counters::CounterTable;
 use lookups::kernel_counters::counter_reader;
 use lookups::session::Session;
 use record::{Accounting, Demand};
-use runtime::outcome::Outcome;
 use std::time::Duration;
 use tables::Repeat;
 use tables::counters::{WINDOW, window_of};
@@ -23,7 +22,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::LASTS).and(Scope::COUNTERS),
     tables: &[tables::COUNTERS],
     recorded: Some(SavedPart { rows: None, is_large: true, open: || Box::new(save) }),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -39,7 +38,7 @@ Examples:
   netwren counters --changed --record before-after.nw     for later analysis
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let mut request = Request::of(words)?;
     let window = window(words, &request)?;
     let provider = window_of(&request.table(), window, WINDOW).with_drivers().changed_only(words.has("changed"));
@@ -47,12 +46,13 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     let provider = if is_long { provider.announced("comparing the counters of this host") } else { provider };
     // After a long wait, the row counts are printed.
     request.stats |= is_long && request.format != Format::Json;
-    Ok(table::show(&request, |_| Ok(provider)))
+    table::prepare(request, |_| Ok(provider))
 }
 
 /// Shows the counters over the default window.
-pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
-    Ok(table::show(request, |_| Ok(window_of(&request.table(), None, WINDOW).with_drivers())))
+pub(super) fn prepare_usual(request: Request) -> Prepared<'static> {
+    let provider = window_of(&request.table(), None, WINDOW).with_drivers();
+    table::prepare(request, |_| Ok(provider))
 }
 
 /// The time between two readings requested by the user; `None` with `--watch`, which `--for` ends.

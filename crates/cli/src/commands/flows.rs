@@ -1,13 +1,11 @@
 //! `netwren flows`: filter parts about sockets select sockets before they are grouped, and the rest selects flows.
 
 use super::{follow, table};
-use crate::command::{Command, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use lookups::session::Session;
 use record::Accounting;
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -16,9 +14,10 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::FOLLOW).and(Scope::FLOWS).without(Scope::COLUMNS),
     tables: &[tables::FLOWS, tables::FLOW_EVENTS],
+    other_table: &["follow"],
     null_words: &[("local_addr", "many"), ("local_port", "many"), ("peer_addr", "many"), ("peer_port", "many")],
     recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(save) }),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -31,20 +30,18 @@ Examples:
   netwren flows --by peer_addr,process --sum connections
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let request = &Request::of(words)?;
-    if let Some(interval) = request.follow {
-        return Ok(follow::flows(request, interval));
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
+    let request = Request::of(words)?;
+    match request.follow {
+        Some(interval) => follow::prepare_flows(request, interval),
+        None => prepare_list(request),
     }
-    shown(request)
 }
 
-/// Shows the current flows.
-pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
-    Ok(match tables::flows::prepare(&request.table()) {
-        Ok((plan, provider)) => table::run(request, &plan, &provider),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+/// Prepares a run that shows the current flows.
+pub(super) fn prepare_list(request: Request) -> Prepared<'static> {
+    let (plan, provider) = tables::flows::prepare(&request.table())?;
+    ready(move || table::run(&request, &plan, &provider))
 }
 
 /// Saves the data that flows need in addition to sockets.

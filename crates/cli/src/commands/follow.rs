@@ -3,6 +3,7 @@
 use super::finish::finish;
 use super::plan::of_request;
 use super::reloading::{Reloading, Reread};
+use crate::command::{Prepared, Refusal, ready};
 use crate::flags::request::Request;
 use crate::{output, screen};
 use engine::{Plan, RenewedLookups, Run, RunError, StreamFeed};
@@ -22,34 +23,45 @@ use std::time::Duration;
 use sys::cost;
 use tables::streams;
 
-/// Runs `netwren sockets --follow`.
-pub(super) fn sockets(request: &Request) -> Outcome {
-    let plan = match of_request::<SocketEvents>(request) {
-        Ok(plan) => plan,
-        Err(wrong) => return Outcome::with_message(Exit::Usage, wrong),
-    };
-    run(request, &plan, |session, then| {
-        let stop = || is_over(request, session);
-        streams::with_socket_events(session, &plan, place_of(request, session, &stop), |live| {
-            let notes = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec(), reread: None };
-            then(live, notes)
+/// Prepares `netwren sockets --follow`.
+pub(super) fn prepare_sockets(request: Request) -> Prepared<'static> {
+    let plan = plan_of::<SocketEvents>(&request)?;
+    ready(move || {
+        run(&request, &plan, |session, then| {
+            let stop = || is_over(&request, session);
+            streams::with_socket_events(session, &plan, place_of(&request, session, &stop), |live| {
+                let notes = StreamNotes { caveat: live.caveat(), cost: live.left_out().to_vec(), reread: None };
+                then(live, notes)
+            })
         })
     })
 }
 
-/// Runs `netwren flows --follow`.
-pub(super) fn flows(request: &Request, interval: Duration) -> Outcome {
-    let plan = match of_request::<FlowEvents>(request) {
-        Ok(plan) => plan,
-        Err(wrong) => return Outcome::with_message(Exit::Usage, wrong),
-    };
-    run(request, &plan, |session, then| {
-        let stop = || is_over(request, session);
-        let mut sums =
-            FlowSums::open(session.host(), place_of(request, session, &stop), interval).map_err(RunError::Source)?;
-        let words = StreamNotes { caveat: sums.caveat(), cost: Vec::new(), reread: None };
-        then(&mut sums, words)
+/// Prepares `netwren flows --follow`.
+pub(super) fn prepare_flows(request: Request, interval: Duration) -> Prepared<'static> {
+    let plan = plan_of::<FlowEvents>(&request)?;
+    ready(move || {
+        run(&request, &plan, |session, then| {
+            let stop = || is_over(&request, session);
+            let follow = place_of(&request, session, &stop);
+            let mut sums = FlowSums::open(session.host(), follow, interval).map_err(RunError::Source)?;
+            let words = StreamNotes { caveat: sums.caveat(), cost: Vec::new(), reread: None };
+            then(&mut sums, words)
+        })
     })
+}
+
+/// Makes the plan of a request over a stream; its targets must be able to take the rows.
+pub(super) fn plan_of<T: Shipped>(request: &Request) -> Result<Plan<T>, Refusal> {
+    let plan = of_request(request)?;
+    check_shipment(request, &plan)?;
+    Ok(plan)
+}
+
+/// Fails if a target cannot take the rows of the plan.
+pub(super) fn check_shipment<T: Shipped>(request: &Request, plan: &Plan<T>) -> Result<(), Refusal> {
+    let checked = request.ship.as_ref().map_or(Ok(()), |ship| Shipment::<T>::check(ship, plan.columns()));
+    checked.map_err(|wrong| Refusal::Outcome(Outcome::with_message(Exit::Usage, wrong)))
 }
 
 /// True if the user has ended the run, the reader of the output has closed it, or the time of `--for` is over.
@@ -85,10 +97,6 @@ pub(super) fn run<T: Shipped>(
     plan: &Plan<T>,
     open: impl FnOnce(&Session, &mut Then<'_, T>) -> Result<Run, RunError>,
 ) -> Outcome {
-    let checked = request.ship.as_ref().map_or(Ok(()), |ship| Shipment::<T>::check(ship, plan.columns()));
-    if let Err(wrong) = checked {
-        return Outcome::with_message(Exit::Usage, wrong);
-    }
     let session = match Session::open(request.target()) {
         Ok(session) => session,
         Err(error) => return Outcome::with_message(error.exit(), error),

@@ -6,16 +6,13 @@
 use super::acting::{self, Act, Verb};
 use super::plan::{PlanError, of_request};
 use super::table;
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, ParsedWords, Prepared, ready};
 use crate::flags::defs::Scope;
-use crate::flags::request::Request;
-use engine::{Plan, Predicate};
+use engine::Predicate;
 use lookups::pillars;
 use lookups::session::Session;
 use record::rows::{Endpoint, Socket, Sockets, need};
 use record::{Accounting, Annotate, Annotated, Each, Field, Kind, Lookups, Next, Proto, Source, State, Value};
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
 use sockets::{CloseOutcome, Target, Via};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -79,8 +76,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ACTION.and(Scope::USERS).and(Scope::CLOSING),
     refusals: &[("replay", "a recording has no sockets to close: leave out --replay")],
     tables: &[tables::SOCKETS],
-    check: Some(|words| acting::asked(words, ORDER).map(drop)),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -92,22 +88,18 @@ Examples:
   netwren sockets kill local_port = 8080 and state = established --limit 1 --yes
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let (request, yes) = acting::asked(words, ORDER)?;
-    Ok(match prepare(&request) {
-        Ok((plan, choosing)) => table::act_through(&request, &plan, &choosing, |session, sink, rounds| {
-            let closer = Closer { host: session.host(), choosing: &choosing, closed: 0, not_closed: Vec::new() };
-            acting::run(session, sink, rounds, yes, closer)
-        }),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
-}
-
-fn prepare(request: &Request) -> Result<(Plan<Sockets>, Choosing), PlanError> {
-    let plan = of_request(request)?.with_key(KEY);
+    let plan = of_request(&request)?.with_key(KEY);
     let test =
         Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
-    Ok((plan, Choosing { test, unclosable: RefCell::default() }))
+    let choosing = Choosing { test, unclosable: RefCell::default() };
+    ready(move || {
+        table::act_through(&request, &plan, &choosing, |session, sink, rounds| {
+            let closer = Closer { host: session.host(), choosing: &choosing, closed: 0, not_closed: Vec::new() };
+            acting::run(session, sink, rounds, yes, closer)
+        })
+    })
 }
 
 /// Reads sockets, and counts those that match the filter but cannot be closed.
@@ -209,6 +201,7 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
     use super::*;
     use crate::flags::parser;
+    use crate::flags::request::Request;
     use record::Addr;
 
     /// Rows with the same cookie are separate targets, because no lookup uses the cookie alone.

@@ -3,8 +3,8 @@
 use super::plan;
 use crate::flags::request::{Format, Request};
 use crate::output;
-use engine::{OneRound, Plan};
-use record::{Accounting, Demand, Lookups, Next, Scan, Sink, Source, Table, full_scan};
+use engine::{Feed, FeedPart, FeedState, Plan, ReadPart};
+use record::{Accounting, Demand, Lookups, Next, Sink, SourceError, Table, full_scan};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 
@@ -35,21 +35,26 @@ impl<T: Table> MadeRows<T> {
 
     /// Writes the rows to a sink.
     pub(super) fn write_to<'b>(&self, sink: &mut dyn Sink, rows: &[T::Row<'b>]) -> Outcome {
-        let (made, lookups) = (Made::<T> { rows }, Lookups::empty());
-        match self.plan.run(&mut OneRound::new(&made, &lookups, &|| false), sink) {
+        match self.plan.run(&mut MadeFeed::<T> { rows }, sink) {
             Ok(_) => Exit::Ok.into(),
             Err(error) => Outcome::with_message(Exit::Failed, error),
         }
     }
 }
 
-struct Made<'r, 'b, T: Table> {
+/// One round of rows from memory.
+struct MadeFeed<'r, 'b, T: Table> {
     rows: &'r [T::Row<'b>],
 }
 
-impl<T: Table> Source<T> for Made<'_, '_, T> {
-    fn prepare(&self, _demand: &Demand<T>) -> Box<dyn Scan<T> + '_> {
-        full_scan::<T, _>("netwren", "rows that the command creates", |each| {
+impl<T: Table> Feed<T> for MadeFeed<'_, '_, T> {
+    fn next(
+        &mut self,
+        _: &Demand<T>,
+        _: &mut Accounting,
+        read: &mut ReadPart<'_, T>,
+    ) -> Result<FeedState, SourceError> {
+        let mut scan = full_scan::<T, _>("netwren", "rows that the command creates", |each| {
             let mut stats = Accounting::default();
             for row in self.rows {
                 stats.seen += 1;
@@ -58,7 +63,9 @@ impl<T: Table> Source<T> for Made<'_, '_, T> {
                 }
             }
             Ok(stats)
-        })
+        });
+        read(FeedPart::new(&mut *scan, &Lookups::empty(), &|| false));
+        Ok(FeedState::Ended)
     }
 }
 
@@ -66,12 +73,13 @@ impl<T: Table> Source<T> for Made<'_, '_, T> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::command::Command;
+    use crate::command::{Command, ready};
     use crate::flags::parser;
     use record::rows::Features;
 
     fn planned(line: &str) -> Result<MadeRows<Features>, clap::Error> {
-        static COMMAND: Command = Command { name: "support", run: Some(|_| Ok(Exit::Ok.into())), ..Command::TABLE };
+        static COMMAND: Command =
+            Command { name: "support", prepare: Some(|_| ready(|| Exit::Ok.into())), ..Command::TABLE };
         parser::parse_line(&COMMAND, line, |words| MadeRows::plan(Request::of(words)?))
     }
 

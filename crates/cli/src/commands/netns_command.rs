@@ -2,12 +2,11 @@
 
 use super::saved;
 use super::table;
-use crate::command::{Command, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart};
 use crate::flags::request::Request;
 use host::{NetnsSource, NetnsTable};
 use lookups::session::Session;
 use record::{Accounting, Demand, Schema};
-use runtime::outcome::Outcome;
 use std::marker::PhantomData;
 use tables::NetnsProvider;
 
@@ -23,17 +22,17 @@ impl<T: NetnsTable> NetnsCommand<T> {
         name: T::NAME,
         tables: Self::TABLES,
         recorded: Some(SavedPart { rows: Some(T::NAME), is_large: true, open: || Box::new(Self::save) }),
-        run: Some(Self::run),
+        prepare: Some(Self::prepare),
         ..Command::TABLE
     };
 
-    fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-        Self::shown(&Request::of(words)?)
+    fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
+        Self::prepare_request(Request::of(words)?)
     }
 
-    /// Shows the table.
-    pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
-        Ok(table::show::<T, _>(request, |_| Ok(NetnsProvider)))
+    /// Prepares a run that shows the table.
+    pub(super) fn prepare_request(request: Request) -> Prepared<'static> {
+        table::prepare::<T, _>(request, |_| Ok(NetnsProvider))
     }
 
     fn save(session: &Session, stats: &mut Accounting) -> u64 {

@@ -3,7 +3,7 @@
 //! It uses the other commands' sources with the widest demand. Only the reading matters, so the rows are discarded.
 //! Each source is read once per round, because a replay plays the streams of a round in the recorded order.
 
-use crate::command::{Command, Commands, ParsedWords, Positional, SaveRound, SavedPart};
+use crate::command::{Command, Commands, ParsedWords, Positional, Prepared, SaveRound, SavedPart, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::PERIODS_S;
 use host::{HostError, Ifaces, Links};
@@ -40,7 +40,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::RECORD,
     positional: Positional::File,
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -97,8 +97,12 @@ fn asked(words: &ParsedWords<'_>) -> Result<RecordRequest, String> {
     Ok(RecordRequest { file, length, size_max, netns: words.text("netns") })
 }
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let asked = asked(words)?;
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
+    let (asked, commands) = (asked(words)?, words.commands);
+    ready(move || run(&asked, commands))
+}
+
+fn run(asked: &RecordRequest, commands: Commands) -> Outcome {
     let target = SessionTarget {
         netns: asked.netns.clone(),
         all_netns: asked.netns.is_none(),
@@ -108,11 +112,11 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     };
     let session = match Session::open(target) {
         Ok(session) => session,
-        Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
+        Err(error) => return Outcome::with_message(error.exit(), error),
     };
-    announce(&asked);
+    announce(asked);
     let mut stats = Accounting::default();
-    let counted = rounds(&session, words.commands, asked.length, &mut stats);
+    let counted = rounds(&session, commands, asked.length, &mut stats);
     session.finish(&mut stats);
     let size = packed(&asked.file, &mut stats);
     let Counted { rounds, namespaces, rows } = counted;
@@ -126,7 +130,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         rows.join(", "),
     ));
     let exit = if printed == Exit::Ok && stats.is_partial() { Exit::Partial } else { printed };
-    Ok(Outcome { exit, messages: footer_lines(&stats) })
+    Outcome { exit, messages: footer_lines(&stats) }
 }
 
 /// Compresses the finished file and returns its size as text. A file that cannot be compressed is kept and reported in

@@ -1,7 +1,7 @@
 //! `netwren sockets`.
 
 use super::{follow, plan, saved, table};
-use crate::command::{Command, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use lookups::asked;
@@ -10,8 +10,6 @@ use lookups::pillars;
 use lookups::session::Session;
 use record::rows::Sockets;
 use record::{Accounting, Demand, LookupId, Schema};
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
 use tables::sockets::SocketProvider;
 
 /// The registry's entry.
@@ -21,9 +19,10 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
     tables: &[tables::SOCKETS, tables::SOCKET_EVENTS],
+    other_table: &["follow"],
     columns_of_proto: COLUMNS_OF_PROTO,
     recorded: Some(SavedPart { rows: Some("sockets"), is_large: true, open: || Box::new(save) }),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -64,7 +63,7 @@ pub(crate) static LISTENERS_COMMAND: Command = Command {
     examples: EXAMPLES_OF_LISTENERS,
     scope: Scope::OWNED_TABLE.and(Scope::USERS),
     tables: &[tables::SOCKETS],
-    run: Some(run_listeners),
+    prepare: Some(prepare_listeners),
     ..Command::TABLE
 };
 
@@ -76,14 +75,11 @@ Examples:
   netwren listeners --all-netns --container web         in a container
 ";
 
-fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare_listeners(words: &ParsedWords<'_>) -> Prepared<'static> {
     let mut request = Request::of(words)?;
     // The filter is first checked alone, so that an error shows it as the user wrote it.
     let table = Schema::from_table::<Sockets>();
-    let checked = plan::parse(table, &request).and_then(|ast| plan::bind(table, &request, &ast));
-    if let Err(wrong) = checked {
-        return Ok(Outcome::with_message(Exit::Usage, wrong));
-    }
+    plan::parse(table, &request).and_then(|ast| plan::bind(table, &request, &ast))?;
     let shown = &mut request.shown;
     shown.filter = match shown.filter.trim() {
         "" => LISTENERS.to_owned(),
@@ -95,20 +91,19 @@ fn run_listeners(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         shown.columns.get_or_insert_with(|| format!("{netns}{columns}"));
         shown.order = Some("proto,local_port");
     }
-    self::shown(&request)
+    prepare_list(request)
 }
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let request = &Request::of(words)?;
-    if request.follow.is_some() {
-        return Ok(follow::sockets(request));
-    }
-    shown(request)
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
+    let request = Request::of(words)?;
+    if request.follow.is_some() { follow::prepare_sockets(request) } else { prepare_list(request) }
 }
 
-/// Shows the current sockets.
-pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
-    Ok(table::show(request, |plan| SocketProvider::new(&request.table(), plan)))
+/// Prepares a run that shows the current sockets.
+pub(super) fn prepare_list(request: Request) -> Prepared<'static> {
+    let plan = plan::of_request(&request)?;
+    let provider = SocketProvider::new(&request.table(), &plan)?;
+    ready(move || table::run(&request, &plan, &provider))
 }
 
 /// Saves every socket with every field, after the owners, in the order in which every table reads them.

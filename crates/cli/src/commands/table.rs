@@ -1,12 +1,13 @@
 //! Runs a command that shows a table, from its request to its exit code.
 //!
-//! [`show`] makes the plan of a request and runs it; [`show_through`] and [`act_through`] run a plan with a function
-//! of the caller between the engine and the sink. All of them open the session, read the rounds (`rounds`) and end the
-//! run (`finish`).
+//! [`prepare`] makes the plan of a request for [`run`]; [`show_through`] and [`act_through`] run a plan with a function
+//! of the caller between the engine and the sink. All of them open the session, read the rounds (`tables::rounds`) and
+//! end the run (`finish`).
 
 use super::elsewhere::{self, Hints};
 use super::finish::finish;
 use super::plan::{self, PlanError};
+use crate::command::{Prepared, ready};
 use crate::flags::request::Request;
 use crate::output;
 use engine::{Plan, Run, RunError};
@@ -18,15 +19,14 @@ use runtime::print;
 use sys::cost;
 use tables::SourceProvider;
 
-/// Makes the plan of the request over `T` and runs it; `provider` determines how the plan's rows are read.
-pub(super) fn show<T: Table, P: SourceProvider<T>>(
-    request: &Request,
+/// Makes the plan of the request over `T`; `provider` determines how the plan's rows are read.
+pub(super) fn prepare<T: Table, P: SourceProvider<T> + 'static>(
+    request: Request,
     provider: impl FnOnce(&Plan<T>) -> Result<P, PlanError>,
-) -> Outcome {
-    match plan::of_request(request).and_then(|plan| Ok((provider(&plan)?, plan))) {
-        Ok((provider, plan)) => run(request, &plan, &provider),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    }
+) -> Prepared<'static> {
+    let plan = plan::of_request(&request)?;
+    let provider = provider(&plan)?;
+    ready(move || run(&request, &plan, &provider))
 }
 
 /// Runs the plan as often as the request requires.

@@ -7,7 +7,7 @@ mod settings;
 mod trust;
 mod words;
 
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, ParsedWords, Refusal};
 use crate::flags::parser;
 use runtime::exit::Exit;
 use runtime::messages::print_message;
@@ -24,38 +24,41 @@ pub(crate) struct Config {
     text: String,
     /// Settings in the order of the file.
     settings: Vec<Setting>,
+    /// A warning that other users can read secrets in it.
+    warning: Option<String>,
 }
 
 impl Config {
-    /// Reads `path` for `command` and prints warnings. The error is a complete sentence with file, line and column.
+    /// Reads `path` for `command`. The error is a complete sentence with file, line and column.
     pub(crate) fn read(path: &Path, command: &Command) -> Result<Config, Outcome> {
         let failed = |text: String| Outcome::with_message(Exit::Failed, text);
         let (text, access) = trust::read(path).map_err(failed)?;
-        let config = Config { path: path.to_owned(), text, settings: Vec::new() };
+        let config = Config { path: path.to_owned(), text, settings: Vec::new(), warning: None };
         let read = settings::read(&config.text, command);
         let settings = read.map_err(|fault| usage(&config.placed(fault.at, &fault.text)))?;
-        if let Some(secret) = access.warns_of(&settings) {
-            print_message(&format!("{}: {secret}", config.shown()));
-        }
-        Ok(Config { settings, ..config })
+        let warning = access.warns_of(&settings).map(|secret| format!("{}: {secret}", config.shown()));
+        Ok(Config { settings, warning, ..config })
     }
 
-    /// Calls `run` with the words of the file and of `line`, and adds the position to errors about the file's words.
-    pub(crate) fn run(
+    /// Prints the warning about the file, if there is one.
+    pub(crate) fn warn(&self) {
+        self.warning.iter().for_each(|text| print_message(text));
+    }
+
+    /// Calls `read` with the words of the file and of `line`, and adds the position to errors about the file's words.
+    pub(crate) fn parse<T>(
         &self,
         line: &ParsedWords<'_>,
-        run: impl FnOnce(&ParsedWords<'_>) -> Result<Outcome, String>,
-    ) -> Result<Outcome, String> {
+        read: impl FnOnce(&ParsedWords<'_>) -> Result<T, Refusal>,
+    ) -> Result<T, Outcome> {
         let words = words::merged(&self.settings, line);
-        match parser::parse(line.command, words, line.commands, |merged| Ok(run(merged))) {
-            Ok(Ok(Outcome { exit: Exit::Usage, messages })) => {
-                let messages = messages.iter().map(|text| self.located(text, line)).collect();
-                Ok(Outcome { exit: Exit::Usage, messages })
-            }
-            Ok(Ok(outcome)) => Ok(outcome),
-            Ok(Err(text)) => Ok(usage(&self.located(&text, line))),
-            Err(error) => Ok(usage(&self.located(&words::sentence(&error.to_string()), line))),
-        }
+        let refusal = match parser::parse(line.command, words, line.commands, |merged| Ok(read(merged))) {
+            Ok(Ok(parsed)) => return Ok(parsed),
+            Ok(Err(refusal)) => refusal.into_outcome(),
+            Err(error) => Err(words::sentence(&error.to_string())),
+        };
+        let Outcome { exit, messages } = refusal.unwrap_or_else(|text| usage(&text));
+        Err(Outcome { exit, messages: messages.iter().map(|text| self.located(text, line)).collect() })
     }
 
     /// The keys whose values differ from those in `before`, or that exist in only one of the two.

@@ -3,13 +3,17 @@
 use crate::flags::defs::{FLAGS, Flag, Scope, Takes};
 use crate::flags::sizes::{format_bytes, parse_bytes};
 use clap::ArgMatches;
+use engine::FilterError;
 use lookups::session::Session;
 use record::{Accounting, Schema};
+use runtime::exit::Exit;
 use runtime::outcome::Outcome;
+use runtime::print;
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 use tables::GroupRate;
+use tables::plan::PlanError;
 
 /// One command: the registry's entry, which is the basis for dispatch, help, man page, completion and schema.
 pub(crate) struct Command {
@@ -25,8 +29,10 @@ pub(crate) struct Command {
     pub(crate) positional: Positional,
     /// Messages for flags of other commands. Without an entry, the message names the commands that take the flag.
     pub(crate) refusals: &'static [(&'static str, &'static str)],
-    /// The tables whose rows it shows: the default one, then the one for `--follow`.
+    /// The tables whose rows it shows: the usual one, then the one that `other_table` leads to.
     pub(crate) tables: &'static [Schema],
+    /// The flags with which a line reads the second table.
+    pub(crate) other_table: &'static [&'static str],
     /// Words shown for null in some columns, for example because a summarized value is not unknown.
     pub(crate) null_words: &'static [(&'static str, &'static str)],
     /// Columns that replace the addresses in the plain table if the filter admits only this protocol.
@@ -35,18 +41,71 @@ pub(crate) struct Command {
     pub(crate) group_rates: &'static [GroupRate],
     /// Its part of `netwren record`.
     pub(crate) recorded: Option<SavedPart>,
-    /// Checks parsed words as a run does before it reads anything, if their syntax is not all that a run requires.
-    /// Messages propose a line only if it passes.
-    pub(crate) check: Option<CheckWords>,
-    /// Runs the command. The error describes invalid words. `None` if the command is only a prefix of others.
-    pub(crate) run: Option<RunCommand>,
+    /// Prepares a run. `None` if the command is only a prefix of others.
+    pub(crate) prepare: Option<PrepareCommand>,
 }
 
-/// Checks the words of a command; the error describes invalid words.
-pub(crate) type CheckWords = fn(&ParsedWords<'_>) -> Result<(), String>;
+/// Prepares a run of a command: resolves all of its words, but reads no rows and changes nothing. Messages propose a
+/// line only if this succeeds.
+pub(crate) type PrepareCommand = for<'w> fn(&'w ParsedWords<'w>) -> Prepared<'w>;
 
-/// Runs a command with its words; the error describes invalid words.
-pub(crate) type RunCommand = fn(&ParsedWords<'_>) -> Result<Outcome, String>;
+/// A run that can begin.
+pub(crate) type Prepared<'w> = Result<PreparedRun<'w>, Refusal>;
+
+/// Runs a command whose words are resolved. The error describes words that turn out to be invalid on this host.
+pub(crate) type PreparedRun<'w> = Box<dyn FnOnce() -> Result<Outcome, String> + 'w>;
+
+/// Returns a prepared run that calls `run`.
+pub(crate) fn ready<'w>(run: impl FnOnce() -> Outcome + 'w) -> Prepared<'w> {
+    Ok(Box::new(|| Ok(run())))
+}
+
+/// The reason why a command does not run with its words.
+pub(crate) enum Refusal {
+    /// Invalid words; the message comes with the command's usage.
+    Words(String),
+    /// The same, with a message that depends on the host; it is made only if it is shown.
+    OfHost(fn() -> String),
+    /// The result without a run.
+    Outcome(Outcome),
+}
+
+impl Refusal {
+    /// Returns the result of the command. The error describes invalid words.
+    pub(crate) fn into_outcome(self) -> Result<Outcome, String> {
+        match self {
+            Refusal::Words(text) => Err(text),
+            Refusal::OfHost(text) => Err(text()),
+            Refusal::Outcome(outcome) => Ok(outcome),
+        }
+    }
+}
+
+#[cfg(test)]
+impl Refusal {
+    /// The message.
+    pub(crate) fn into_text(self) -> String {
+        self.into_outcome().map_or_else(|text| text, |outcome| outcome.messages.join("\n"))
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(text: String) -> Refusal {
+        Refusal::Words(text)
+    }
+}
+
+impl From<PlanError> for Refusal {
+    fn from(wrong: PlanError) -> Refusal {
+        Refusal::Outcome(Outcome::with_message(Exit::Usage, wrong))
+    }
+}
+
+impl From<FilterError> for Refusal {
+    fn from(wrong: FilterError) -> Refusal {
+        PlanError::from(wrong).into()
+    }
+}
 
 impl Command {
     /// A table with a filter and no special features: the base of all entries.
@@ -58,12 +117,12 @@ impl Command {
         positional: Positional::Filter,
         refusals: &[],
         tables: &[],
+        other_table: &[],
         null_words: &[],
         columns_of_proto: &[],
         group_rates: &[],
         recorded: None,
-        check: None,
-        run: None,
+        prepare: None,
     };
 
     /// The last of its words, such as `stats`.
@@ -149,6 +208,24 @@ impl<'w> ParsedWords<'w> {
     /// How often the flag is given.
     pub(crate) fn count(&self, flag: &str) -> u8 {
         self.matches.try_get_one::<u8>(flag).ok().flatten().copied().unwrap_or(0)
+    }
+
+    /// The table that the line reads; `None` for a command without tables.
+    pub(crate) fn table(&self) -> Option<Schema> {
+        let Command { tables, other_table, .. } = self.command;
+        let other = tables.get(1).filter(|_| other_table.iter().any(|flag| self.is_given(flag)));
+        other.or(tables.first()).copied()
+    }
+
+    /// Prepares the run of the command with these words, see [`PrepareCommand`].
+    pub(crate) fn prepare(&'w self) -> Prepared<'w> {
+        if let Some(table) = self.table().filter(|_| self.list("columns").as_deref() == Some("help")) {
+            return ready(move || print::print_prose(&engine::columns::help(table)).into());
+        }
+        match self.command.prepare {
+            Some(prepare) => prepare(self),
+            None => Err(format!("`{}` needs another word", self.command.name).into()),
+        }
     }
 
     /// True if the command takes the flag.

@@ -51,7 +51,7 @@ fn alone(command: &Command) -> clap::Command {
     let mut clap = clap::Command::new(command.word())
         .bin_name(format!("netwren {}", command.name))
         .about(command.about)
-        .subcommand_required(command.run.is_none())
+        .subcommand_required(command.prepare.is_none())
         .args(positional(command.positional))
         .args(of_scope(command.scope).map(arg));
     if !command.examples.is_empty() {
@@ -203,7 +203,7 @@ pub(crate) fn parse<T>(
     // Only help mentions subcommands.
     let helps = words.iter().any(|word| word == "-h" || word == "--help");
     let mut clap = alone(command);
-    if helps || command.run.is_none() {
+    if helps || command.prepare.is_none() {
         clap = with_below(clap, command.name, commands);
     }
     let name = OsString::from(command.word());

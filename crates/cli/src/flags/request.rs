@@ -6,7 +6,9 @@ use super::parser;
 use super::shell_line::shell_line;
 use super::ship::ship_request;
 use crate::bundle::BundleWriter;
-use crate::command::{Command, ParsedWords};
+use crate::command::ParsedWords;
+#[cfg(test)]
+use crate::command::{Command, ready};
 use lookups::session::SessionTarget;
 use record::{FieldInfo, Schema, Show};
 use shipping::ShipRequest;
@@ -206,16 +208,14 @@ impl Request {
         let (repeat, filter) = period(words, "watch", filter)?;
         let (follow, filter) = period(words, "follow", filter)?;
         let wide = written == "wide" || format == Format::Json || ship.is_some();
-        let filter = understood(words.command, follow.is_some(), filter.join(" "));
+        let filter = understood(words, filter.join(" "));
         let shown = Selection { by, filter: narrowed(filter, words)?, ..selection(words, wide)? };
         let color = match words.value("color") {
             Some("always") => Some(true),
             Some("never") => Some(false),
             _ => None,
         };
-        let tables = words.command.tables;
-        let table = tables.get(1).filter(|_| follow.is_some()).or(tables.first()).copied();
-        let table = table.filter(|_| format.is_aligned(color));
+        let table = words.table().filter(|_| format.is_aligned(color));
         let request = Request {
             command: words.command.name,
             flags: shell_line(&words.given_words(&SHORT_FILTERS)),
@@ -401,11 +401,11 @@ fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Dur
 
 /// Translates words of other tools that have only one reading into a filter: `port 80`, `dst 10.1.2.3`, `listen`,
 /// `:80`. Commands that change the host accept only filters; `capture` uses pcap-filter's words.
-fn understood(command: &Command, follows: bool, filter: String) -> String {
-    let is_exact = command.scope.meets(Scope::CLOSING.and(Scope::DELETING).and(Scope::CAPTURE));
-    let table = command.tables.get(1).filter(|_| follows).or(command.tables.first());
-    let Some(table) = table.filter(|_| !is_exact && engine::filter::parse(&filter).is_err()) else { return filter };
-    engine::filter::meant_surely(*table, &filter).unwrap_or(filter)
+fn understood(words: &ParsedWords<'_>, filter: String) -> String {
+    let is_exact = words.command.scope.meets(Scope::CLOSING.and(Scope::DELETING).and(Scope::CAPTURE));
+    let is_wrong = !is_exact && engine::filter::parse(&filter).is_err();
+    let table = words.table().filter(|_| is_wrong);
+    table.and_then(|table| engine::filter::meant_surely(table, &filter)).unwrap_or(filter)
 }
 
 /// Flags that abbreviate a comparison in the filter.
@@ -446,7 +446,8 @@ impl Request {
         static TABLE: Command = Command {
             name: "sockets",
             scope: Scope::OWNED_TABLE.and(Scope::USERS).and(Scope::FOLLOW),
-            run: Some(|_| Ok(runtime::exit::Exit::Ok.into())),
+            other_table: &["follow"],
+            prepare: Some(|_| ready(|| runtime::exit::Exit::Ok.into())),
             ..Command::TABLE
         };
         parser::parse_line(&TABLE, line, Request::of)

@@ -81,8 +81,7 @@ impl GivenOption<'_> {
             return Some(self.because(text, line.filter(|_| text.ends_with("leave it out"))));
         }
         let name = long.replace('-', "_");
-        let knows =
-            |name: &str| self.command.tables.first().is_some_and(|table| engine::filter::is_known_name(*table, name));
+        let knows = |name: &str| self.command.tables.iter().any(|table| engine::filter::is_known_name(*table, name));
         let single = name.trim_end_matches('s');
         match () {
             () if knows(&name) => Some(self.as_filter(&name)),

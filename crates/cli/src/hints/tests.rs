@@ -149,6 +149,66 @@ fn side_by_side<T: Send>(items: impl IntoIterator<Item = T, IntoIter: Send>, eac
     });
 }
 
+/// A line is proposed if and only if a run with it could begin.
+#[test]
+fn lines_are_judged_by_what_a_run_does_first() {
+    for (name, line, is_right) in [
+        ("nat advise", "", true),
+        ("nat advise", "--yes", false),
+        ("log", "--group 1 --latency 1s", true),
+        ("log", "--group 1 --latency 5h", false),
+        ("log", "--group 1 prefix = x --to json:/tmp/x -c +nonsense", false),
+        ("doctor", "tcp", true),
+        ("doctor", "tcp nonsense", false),
+        ("doctor", "--exit-code=bad", false),
+        ("doctor softirq", "--stack innermost = x", true),
+        ("doctor softirq", "innermost = x", false),
+        ("doctor softirq", "--stack --per-cpu", false),
+        ("drops", "-w x.pcapng time>-5m", true),
+        ("drops", "time>-5m", false),
+        ("drops", "--events --columns help", true),
+        ("nat top", "state nat = dnat", true),
+        ("nat top", "nonsense", false),
+        ("capture", "-r x --watch", false),
+        ("capture stats", "x --by src", true),
+        ("capture stats", "x --by nonsense", false),
+        ("sockets", "--by change", false),
+        ("sockets", "--by change --watch", true),
+    ] {
+        let command = COMMANDS.iter().find(|command| command.name == name).unwrap();
+        assert_eq!(own_line::is_understood(command, &words(line)), is_right, "{name} {line}");
+    }
+    let doctor = COMMANDS.iter().find(|command| command.name == "doctor").unwrap();
+    assert_eq!(own_line::line(doctor, &words("tcp"), &[]).as_deref(), Some("netwren doctor tcp"));
+}
+
+/// The table of a line is the one that its rows, `--columns help` and its filter have.
+#[test]
+fn the_flags_of_another_table_are_flags_of_the_command() {
+    for command in COMMANDS.iter() {
+        assert_eq!(command.tables.len() == 2, !command.other_table.is_empty(), "{}", command.name);
+        let is_flag = |long: &&str| FLAGS.iter().any(|flag| flag.long == *long && flag.scope.meets(command.scope));
+        assert!(command.other_table.iter().all(is_flag), "{}", command.name);
+    }
+    let fields = |name: &str, line: &str| {
+        let command = COMMANDS.iter().find(|command| command.name == name).unwrap();
+        parser::parse(command, words(line), COMMANDS, |words| Ok(words.table().map(|table| table.name()))).unwrap()
+    };
+    for (name, line, table) in [
+        ("sockets", "", "sockets"),
+        ("sockets", "--follow", "sockets --follow"),
+        ("flows", "--follow=2", "flows --follow"),
+        ("drops", "", "drops"),
+        ("drops", "--events", "drops --events"),
+        ("drops", "-w x", "drops --events"),
+        ("doctor", "--baseline x", "doctor --baseline"),
+        ("doctor softirq", "--stack", "doctor softirq --stack"),
+        ("capture stats", "x --by src", "capture"),
+    ] {
+        assert_eq!(fields(name, line), Some(table), "{name} {line}");
+    }
+}
+
 #[test]
 fn root_every_proposed_command_runs() {
     testkit::require_root!();
@@ -157,7 +217,7 @@ fn root_every_proposed_command_runs() {
     lab.use_conntrack();
     let proposed = Mutex::new(word_proposals());
     let from_words = proposed.lock().unwrap().len();
-    let tables = COMMANDS.iter().filter(|command| !command.tables.is_empty() && command.run.is_some());
+    let tables = COMMANDS.iter().filter(|command| !command.tables.is_empty() && command.prepare.is_some());
     side_by_side(tables, |command| {
         let lines = filter_proposals(&lab, command);
         proposed.lock().unwrap().extend(lines);

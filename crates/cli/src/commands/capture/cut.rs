@@ -2,18 +2,19 @@
 
 use super::filter::{JoinedFilter, OwnTest, own_test};
 use super::program::Programs;
-use crate::command::{Command, ParsedWords, Positional};
+use crate::command::{Command, ParsedWords, Positional, Prepared};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use capture::{PacketFile, UnreadFile, complete};
 use lookups::long_work::Ticker;
-use lookups::session::Session;
+use lookups::session::{Session, SessionTarget};
 use packet_files::{CopyWriter, CutRequest, cannot_write, is_same};
 use record::Lookups;
 use record::rows::CapturedPacket;
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::rights::NeededRights;
+use std::path::Path;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -22,8 +23,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::COPIES.and(Scope::CUT),
     positional: Positional::FileAndFilter("File to read: pcap or pcapng, also compressed; - for standard input"),
-    check: Some(|words| super::output_file(words).map(drop)),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -46,14 +46,19 @@ struct FilePart {
     limit: u64,
 }
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let path = words.file("file").ok_or("which file?")?;
+fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
+    let path = words.file("file").ok_or_else(|| "which file?".to_owned())?;
     let output = super::output_file(words)?;
     let part = asked(words)?;
     if is_same(path, output) {
-        return Err("--write would overwrite the input file".to_owned());
+        return Err("--write would overwrite the input file".to_owned().into());
     }
-    let session = match Session::open(Request::of(words)?.target()) {
+    let target = Request::of(words)?.target();
+    Ok(Box::new(move || cut_file(target, path, output, &part)))
+}
+
+fn cut_file(target: SessionTarget, path: &Path, output: &Path, part: &FilePart) -> Result<Outcome, String> {
+    let session = match Session::open(target) {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
     };

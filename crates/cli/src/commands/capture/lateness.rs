@@ -1,14 +1,13 @@
 //! `netwren capture latency`: every packet socket of the host, the delay until its ring delivers packets, and the
 //! cause.
 
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, ParsedWords, Prepared};
 use crate::commands::sockets;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use lookups::packet_delays::SAMPLE;
 use record::Schema;
 use record::rows::Sockets;
-use runtime::outcome::Outcome;
 use std::time::Duration;
 use tables::Repeat;
 
@@ -19,7 +18,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::OWNED_TABLE.without(Scope::LASTS).and(Scope::LATENCY),
     tables: &[Schema::from_table::<Sockets>()],
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -41,7 +40,7 @@ const MEASURED: &str = ",wakeups,delay_us,delay_max_us";
 /// Valid range of `--for` in seconds.
 const FOR_S: std::ops::RangeInclusive<f64> = 0.0..=86_400.0;
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let mut request = Request::of(words)?;
     // With `--watch`, `--for` ends the rounds, which measure no longer than that; 0 always measures no delays.
     let most = if request.repeat == Repeat::Once { Duration::MAX } else { SAMPLE };
@@ -65,5 +64,5 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         });
         shown.order = Some("late_ms:desc");
     }
-    sockets::shown(&request)
+    sockets::prepare_list(request)
 }

@@ -1,16 +1,16 @@
 //! `netwren capture merge`: merges packet files into one, by time.
 
-use crate::command::{Command, ParsedWords, Positional};
+use crate::command::{Command, ParsedWords, Positional, Prepared};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use capture::{FileError, PacketFile, UnreadFile};
 use lookups::long_work::Ticker;
-use lookups::session::Session;
+use lookups::session::{Session, SessionTarget};
 use packet_files::{CopyWriter, cannot_write, check_link_types, is_same, merge};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::rights::NeededRights;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -19,8 +19,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::COPIES,
     positional: Positional::Files("Files to read: pcap or pcapng, also compressed; - for standard input"),
-    check: Some(|words| super::output_file(words).map(drop)),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -29,17 +28,22 @@ Examples:
   netwren capture merge dump.pcap dns.pcapng -w all.pcapng   the interfaces of each file stay separate
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
     let paths = words.files("files");
     let output = super::output_file(words)?;
     if paths.iter().any(|path| is_same(path, output)) {
-        return Err("--write would overwrite an input file".to_owned());
+        return Err("--write would overwrite an input file".to_owned().into());
     }
-    let session = match Session::open(Request::of(words)?.target()) {
+    let target = Request::of(words)?.target();
+    Ok(Box::new(move || merge_files(target, &paths, output)))
+}
+
+fn merge_files(target: SessionTarget, paths: &[PathBuf], output: &Path) -> Result<Outcome, String> {
+    let session = match Session::open(target) {
         Ok(session) => session,
         Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
     };
-    let files = match opened(&paths) {
+    let files = match opened(paths) {
         Ok(files) => files,
         Err(error) => return Ok(Outcome::with_message(Exit::Failed, error)),
     };

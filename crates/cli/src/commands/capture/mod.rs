@@ -13,8 +13,8 @@ mod rotation;
 pub(crate) mod stats;
 
 use super::all_netns::buffer_total;
-use super::plan::of_request;
-use crate::command::{Command, ParsedWords};
+use super::follow;
+use crate::command::{Command, ParsedWords, Prepared, Refusal, ready};
 use crate::flags::comment::ship_notes;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
@@ -28,6 +28,7 @@ use record::rows::{CapturedPackets, capture_need};
 use record::{Field, Kind, LookupId};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
+use runtime::print;
 use runtime::run_state::RunState;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -43,7 +44,7 @@ pub(crate) static COMMAND: Command = Command {
     refusals: REFUSALS,
     tables: &[tables::PACKETS],
     group_rates: RATES,
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -166,30 +167,32 @@ enum Latency {
     Ms(u32),
 }
 
-fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(line: &ParsedWords<'_>) -> Prepared<'static> {
     let capture = asked(line)?;
     if let Some(form) = capture.printed {
-        return printed::filter(&capture, form);
+        let text = printed::program(&capture, form)?;
+        return ready(move || print::print_prose(&text).into());
     }
-    Ok(match of_request(&capture.request) {
-        Ok(plan) if capture.output.is_some() && needs_names(&plan) => Outcome::with_message(
-            Exit::Usage,
-            "with --write, the filter can test only the contents of packets, not names that are looked up",
-        ),
-        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::OWNERS != 0 => Outcome::with_message(
-            Exit::Usage,
-            "processes are looked up on this host now: they are unknown with --read FILE",
-        ),
-        Ok(plan) if capture.file.is_some() && plan.demand().need & capture_need::ENTRY != 0 => Outcome::with_message(
-            Exit::Usage,
-            "connections are looked up on this host now: they are unknown with --read FILE",
-        ),
-        Ok(plan) => match &capture.file {
-            Some(path) => file::shown(std::slice::from_ref(path), &capture, &plan),
-            None => live::captured(&capture, &plan),
-        },
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    let plan = follow::plan_of(&capture.request)?;
+    let needs = |bits: u64| plan.demand().need & bits != 0;
+    let wrong = match capture.file.is_some() {
+        _ if capture.output.is_some() && needs_names(&plan) => {
+            "with --write, the filter can test only the contents of packets, not names that are looked up"
+        }
+        true if needs(capture_need::OWNERS) => {
+            "processes are looked up on this host now: they are unknown with --read FILE"
+        }
+        true if needs(capture_need::ENTRY) => {
+            "connections are looked up on this host now: they are unknown with --read FILE"
+        }
+        _ => {
+            return ready(move || match &capture.file {
+                Some(path) => file::shown(std::slice::from_ref(path), &capture, &plan),
+                None => live::captured(&capture, &plan),
+            });
+        }
+    };
+    Err(Refusal::Outcome(Outcome::with_message(Exit::Usage, wrong)))
 }
 
 /// True if lookups need names that may appear during the capture.

@@ -3,11 +3,9 @@
 use super::Capture;
 use super::filter::live_target;
 use pcapfilter::{LinkType, Program};
-use runtime::outcome::Outcome;
-use runtime::print;
 
-/// Prints the kernel's program for Ethernet packets, and the part that netwren tests.
-pub(super) fn filter(capture: &Capture, form: u8) -> Result<Outcome, String> {
+/// Returns the kernel's program for Ethernet packets, and the part that netwren tests.
+pub(super) fn program(capture: &Capture, form: u8) -> Result<String, String> {
     let Some(filter) = &capture.filter else {
         return Err("-d prints the program of a pcap-filter expression: netwren tests fields outside the kernel".into());
     };
@@ -22,5 +20,5 @@ pub(super) fn filter(capture: &Capture, form: u8) -> Result<Outcome, String> {
         printed.push_str("packets that pass the kernel's program are then tested with\n");
         printed.push_str(&text(rest));
     }
-    Ok(print::print_prose(&printed).into())
+    Ok(printed)
 }

@@ -1,9 +1,9 @@
 //! `netwren capture stats`: summarizes packet files, in one pass and constant memory.
 
 use super::file;
-use crate::command::{Command, ParsedWords, Positional};
+use crate::command::{Command, ParsedWords, Positional, Prepared, ready};
+use crate::commands::follow;
 use crate::commands::made_rows::MadeRows;
-use crate::commands::plan::of_request;
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use capture::{FileError, UnreadFile};
@@ -27,8 +27,9 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ROWS.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS).and(Scope::NAMES),
     positional: Positional::Files("Files to read: pcap or pcapng, also compressed; - for standard input"),
     refusals: &[("netns", "--netns applies to interfaces, not to files")],
-    tables: &[tables::CAPTURE_FILES],
-    run: Some(run),
+    tables: &[tables::CAPTURE_FILES, tables::PACKETS],
+    other_table: &["by"],
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -41,20 +42,31 @@ Examples:
 ";
 
 /// Shows packets if groups are requested, otherwise files.
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let files = words.files("files");
     if words.is_given("netns") {
-        return Err("--netns applies to interfaces, not to files".to_owned());
+        return Err("--netns applies to interfaces, not to files".to_owned().into());
     }
     if words.is_given("by") {
-        return talkers(words, &files);
+        return prepare_talkers(words, files);
     }
     if words.is_given("resolve") {
-        return Err("--resolve needs --by: files have no addresses of their own".to_owned());
+        return Err("--resolve needs --by: files have no addresses of their own".to_owned().into());
     }
     let request = Request::of(words)?;
-    let (shows_cost, wants_code, before) = (request.cost, request.exit_code, cost::measure());
+    let (shows_cost, wants_code) = (request.cost, request.exit_code);
     let asked = MadeRows::<CaptureFiles>::plan(request)?;
+    Ok(Box::new(move || summarize(&files, &asked, shows_cost, wants_code)))
+}
+
+/// Shows a row or a summary in words for each file.
+fn summarize(
+    files: &[PathBuf],
+    asked: &MadeRows<CaptureFiles>,
+    shows_cost: bool,
+    wants_code: bool,
+) -> Result<Outcome, String> {
+    let before = cost::measure();
     let mut messages = Vec::new();
     // All files are opened before the first byte is parsed, because no others can be opened after that.
     let opened: Vec<_> = files.iter().map(|path| UnreadFile::open(path)).collect();
@@ -89,14 +101,12 @@ fn read_file(path: &Path, opened: Result<UnreadFile, FileError>) -> ReadFile {
 }
 
 /// `--by`: groups the packets of all files, with their bytes.
-fn talkers(words: &ParsedWords<'_>, files: &[PathBuf]) -> Result<Outcome, String> {
+fn prepare_talkers(words: &ParsedWords<'_>, files: Vec<PathBuf>) -> Prepared<'static> {
     let mut capture = super::asked(words)?;
     let folds = &mut capture.request.shown.aggregates;
     if folds.iter().all(Option::is_none) {
         folds[0] = Some("len".to_owned());
     }
-    Ok(match of_request(&capture.request) {
-        Ok(plan) => file::shown(files, &capture, &plan),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    let plan = follow::plan_of(&capture.request)?;
+    ready(move || file::shown(&files, &capture, &plan))
 }

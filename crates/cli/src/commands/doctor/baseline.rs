@@ -1,5 +1,6 @@
 //! `netwren doctor --baseline FILE`: reports changes since the host was recorded.
 
+use crate::command::{Prepared, ready};
 use crate::commands::plan;
 use crate::commands::sockets::LISTENERS;
 use crate::commands::table;
@@ -19,28 +20,18 @@ use std::time::Duration;
 use tables::counters::window_of;
 use tables::{Repeat, Selection, SourceProvider};
 
-/// Compares the host with the recording and shows the changes.
-pub(super) fn shown(request: &Request, file: &Path, window: Option<Duration>) -> Result<Outcome, String> {
-    let prepared = plan::of_request::<BaselineChanges>(request).and_then(|plan| {
-        let listeners = Selection {
-            columns: Some(LISTENER_COLUMNS.to_owned()),
-            filter: LISTENERS.to_owned(),
-            ..Selection::default()
-        };
-        let listeners = plan::of_request::<Sockets>(&Request { shown: listeners, ..request.clone() })?;
-        Ok((plan, listeners))
-    });
-    let (plan, listeners) = match prepared {
-        Ok(prepared) => prepared,
-        Err(wrong) => return Ok(Outcome::with_message(Exit::Usage, wrong)),
-    };
-    let baseline = match read_recording(request, file, &listeners) {
-        Ok(baseline) => baseline,
-        Err(outcome) => return Ok(outcome),
-    };
+/// Prepares a comparison of the host with the recording, which shows the changes.
+pub(super) fn prepare(request: Request, file: &Path, window: Option<Duration>) -> Prepared<'_> {
+    let plan = plan::of_request::<BaselineChanges>(&request)?;
+    let listeners =
+        Selection { columns: Some(LISTENER_COLUMNS.to_owned()), filter: LISTENERS.to_owned(), ..Selection::default() };
+    let listeners = plan::of_request::<Sockets>(&Request { shown: listeners, ..request.clone() })?;
     let counters = window_of(&request.table(), window, super::WINDOW).announced("watching this host");
     let watch = Watch::new(counters, Probe::ALL.into());
-    Ok(table::run(request, &plan, &BaselineProvider { baseline, watch, listeners }))
+    ready(move || match read_recording(&request, file, &listeners) {
+        Ok(baseline) => table::run(&request, &plan, &BaselineProvider { baseline, watch, listeners }),
+        Err(outcome) => outcome,
+    })
 }
 
 /// Reads the recorded state of the host.

@@ -12,12 +12,12 @@ mod text;
 use super::counters::window;
 use super::plan::PlanError;
 use super::table;
-use crate::command::{Command, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request};
 use crate::screen;
-use doctor::checks::{CHECKS, Check, probes_of};
-use engine::Predicate;
+use doctor::checks::{CHECKS, Check, Probe, probes_of};
+use engine::{Plan, Predicate};
 use lookups::session::Session;
 use probes::Watch;
 use record::rows::{Findings, Severity};
@@ -41,8 +41,8 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::MATCHES).without(Scope::LASTS).and(Scope::DOCTOR),
     tables: &[tables::FINDINGS, tables::BASELINE_CHANGES],
     recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(probes::save) }),
-    check: Some(check_words),
-    run: Some(run),
+    other_table: &["baseline"],
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -63,74 +63,54 @@ Checks use the changes during the window and the current state: old counter valu
 /// Columns for the text output.
 const TEXT_COLUMNS: &str = "severity,id,netns,title,cost,confidence,evidence,remedy,since";
 
-/// Checks that areas and checks in the filter exist.
-fn check_words(words: &ParsedWords<'_>) -> Result<(), String> {
-    let request = Request::of(words)?;
-    let is_plan = !words.has_file("baseline") && chosen(&request.shown.filter).is_none();
-    if is_plan {
-        super::plan::of_request(&request).and_then(|plan| known_names(&plan)).map_err(|wrong| wrong.to_string())?;
-    }
-    Ok(())
-}
-
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
     let mut request = Request::of(words)?;
+    let window = window(words, &request)?;
     if let Some(file) = words.file("baseline") {
         if words.is_given("exit-code") {
-            return Err("--exit-code applies to findings, which --baseline does not show".to_owned());
+            return Err("--exit-code applies to findings, which --baseline does not show".to_owned().into());
         }
-        return baseline::shown(&request, file, window(words, &request)?);
+        return baseline::prepare(request, file, window);
     }
     if let Some(unknown) = unknown(&request.shown.filter) {
         let areas: std::collections::BTreeSet<&str> = CHECKS.iter().map(|check| check.area).collect();
         let areas = areas.into_iter().collect::<Vec<_>>().join(", ");
-        return Err(format!("unknown area or check `{}`; the areas are {areas}", unknown.escape_debug()));
+        return Err(format!("unknown area or check `{}`; the areas are {areas}", unknown.escape_debug()).into());
     }
     let chosen = chosen(&request.shown.filter);
     if chosen.is_some() {
         request.shown.filter.clear();
     }
-    if request.explain && (chosen.is_some() || request.shown.filter.is_empty()) {
-        return Ok(print::print(&explain::text(&chosen.unwrap_or_default())).into());
+    let (chosen, is_chosen) = (chosen.clone().unwrap_or_default(), chosen.is_some());
+    if request.explain && (is_chosen || request.shown.filter.is_empty()) {
+        return ready(move || print::print(&explain::text(&chosen)).into());
     }
-    let scope = text::ChecksShown {
-        checks: chosen_checks(chosen.as_deref().unwrap_or_default()).count(),
-        is_filtered: !request.shown.filter.is_empty(),
-    };
     let level = level(words)?;
     let wants_text = wants_text(&request);
     if wants_text {
         request.shown.columns = Some(TEXT_COLUMNS.to_owned());
     }
-    let window = window(words, &request)?;
-    let (worst, compared) = (Cell::new(None), Cell::new(0));
-    let provide = |plan: &engine::Plan<Findings>| {
-        known_names(plan)?;
-        let filter =
-            Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
-        let counters = window_of(&request.table(), window, WINDOW).announced("watching this host");
-        let chosen = chosen.unwrap_or_default();
-        // A recording holds the data of all checks.
-        let checks = chosen_checks(if request.record.is_some() { &[] } else { &chosen });
-        Ok::<_, PlanError>(DoctorProvider {
-            watch: Watch::new(counters, probes_of(checks)),
-            chosen,
-            filter,
-            worst: &worst,
-            compared: &compared,
-        })
-    };
-    let outcome = match super::plan::of_request(&request).and_then(|plan| Ok((provide(&plan)?, plan))) {
-        Err(wrong) => return Ok(Outcome::with_message(Exit::Usage, wrong)),
-        Ok((provider, plan)) => table::show_through(&request, &plan, &provider, |session, mut sink, rounds| {
-            if !wants_text {
-                return rounds(&mut *sink);
-            }
-            let prose = |to| Box::new(text::FindingText::new(to, scope, &compared)) as Box<dyn Sink>;
-            rounds(&mut *screen::draw_rounds(&request, session, Box::new(prose)))
-        }),
-    };
-    Ok(with_code(outcome, level, worst.get()))
+    let plan = super::plan::of_request(&request)?;
+    let provider = DoctorProvider::new(&request, &plan, window, chosen)?;
+    ready(move || {
+        let outcome = run(&request, &plan, &provider, wants_text);
+        with_code(outcome, level, provider.worst.get())
+    })
+}
+
+/// Shows the findings, as text or as rows.
+fn run(request: &Request, plan: &Plan<Findings>, provider: &DoctorProvider, wants_text: bool) -> Outcome {
+    table::show_through(request, plan, provider, |session, mut sink, rounds| {
+        if !wants_text {
+            return rounds(&mut *sink);
+        }
+        let scope = text::ChecksShown {
+            checks: chosen_checks(&provider.chosen).count(),
+            is_filtered: !request.shown.filter.is_empty(),
+        };
+        let prose = |to| Box::new(text::FindingText::new(to, scope, &provider.compared)) as Box<dyn Sink>;
+        rounds(&mut *screen::draw_rounds(request, session, Box::new(prose)))
+    })
 }
 
 /// The exit code with `--exit-code`: a finding of the required severity takes precedence over missing data.
@@ -168,7 +148,7 @@ fn unknown(words: &str) -> Option<&str> {
 }
 
 /// Rejects comparisons with the name of an unknown check or area, which would never match a finding.
-fn known_names(plan: &engine::Plan<Findings>) -> Result<(), PlanError> {
+fn known_names(plan: &Plan<Findings>) -> Result<(), PlanError> {
     let mut wrong = None;
     let mut look = |test: &Test| {
         let (Operand::Words(words), Some(field)) = (&test.operand, Findings::FIELDS.get(test.field)) else { return };
@@ -206,20 +186,47 @@ fn wants_text(request: &Request) -> bool {
 }
 
 /// Observes the host once per round.
-struct DoctorProvider<'w> {
+struct DoctorProvider {
     watch: Watch,
+    /// True if a probe needs the processes of sockets.
+    needs_owners: bool,
     /// The chosen areas and checks; empty for all.
     chosen: Vec<&'static str>,
     filter: Predicate<Findings>,
     /// The worst severity found so far.
-    worst: &'w Cell<Option<Severity>>,
+    worst: Cell<Option<Severity>>,
     /// Number of samples examined in the round.
-    compared: &'w Cell<usize>,
+    compared: Cell<usize>,
 }
 
-impl SourceProvider<Findings> for DoctorProvider<'_> {
+impl DoctorProvider {
+    /// Chooses the probes. Fails if the filter compares with the name of an unknown check or area.
+    fn new(
+        request: &Request,
+        plan: &Plan<Findings>,
+        window: Option<Duration>,
+        chosen: Vec<&'static str>,
+    ) -> Result<DoctorProvider, PlanError> {
+        known_names(plan)?;
+        let filter =
+            Predicate::new(&plan.demand().conjuncts).map_err(|bad| PlanError::Plan(engine::PlanError::Pattern(bad)))?;
+        let counters = window_of(&request.table(), window, WINDOW).announced("watching this host");
+        // A recording holds the data of all checks.
+        let probes = probes_of(chosen_checks(if request.record.is_some() { &[] } else { &chosen }));
+        Ok(DoctorProvider {
+            needs_owners: probes.contains(&Probe::Sockets),
+            watch: Watch::new(counters, probes),
+            chosen,
+            filter,
+            worst: Cell::new(None),
+            compared: Cell::new(0),
+        })
+    }
+}
+
+impl SourceProvider<Findings> for DoctorProvider {
     fn needs_lookup(&self, id: LookupId) -> bool {
-        id == LookupId::Owners
+        id == LookupId::Owners && self.needs_owners
     }
 
     fn with_source<R>(
@@ -235,7 +242,7 @@ impl SourceProvider<Findings> for DoctorProvider<'_> {
 
 /// The findings of one round.
 struct Diagnosis<'d> {
-    provider: &'d DoctorProvider<'d>,
+    provider: &'d DoctorProvider,
     session: &'d Session,
     lookups: Lookups<'d>,
 }
@@ -250,7 +257,7 @@ impl Source<Findings> for Diagnosis<'_> {
 
 impl Diagnosis<'_> {
     fn read(&self, each: &mut record::Each<'_, Findings>) -> Result<Accounting, record::SourceError> {
-        let DoctorProvider { watch, chosen, filter, worst, compared } = self.provider;
+        let DoctorProvider { watch, chosen, filter, worst, compared, .. } = self.provider;
         let mut stats = Accounting::default();
         let begun_ns = probes::begun_ns(self.session.host());
         let samples = watch.samples(self.session, &self.lookups, &mut stats)?;
@@ -286,6 +293,29 @@ mod tests {
         assert_eq!((unknown("tcp nat"), unknown("softirqs")), (Some("nat"), Some("softirqs")));
         for filter in ["", "tcp ct-full", "severity = critical", "not tcp", "severity=hint"] {
             assert_eq!(unknown(filter), None, "{filter}");
+        }
+    }
+
+    #[test]
+    fn owners_are_read_only_for_checks_of_sockets() {
+        let needs_owners = |line: &str| {
+            let of = |words: &ParsedWords<'_>| {
+                let mut request = Request::of(words)?;
+                let chosen = chosen(&std::mem::take(&mut request.shown.filter)).unwrap_or_default();
+                let plan = super::super::plan::of_request(&request).map_err(|wrong| wrong.to_string())?;
+                DoctorProvider::new(&request, &plan, None, chosen).map_err(|wrong| wrong.to_string())
+            };
+            parser::parse_line(&COMMAND, line, of).unwrap().needs_lookup(LookupId::Owners)
+        };
+        for (line, needs) in [
+            ("", true),
+            ("tcp", true),
+            ("fd-limit", true),
+            ("ct-full", false),
+            ("softnet-drop ct-full", false),
+            ("ct-full --record x", true),
+        ] {
+            assert_eq!(needs_owners(line), needs, "{line}");
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::super::counters::window;
 use super::super::table;
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, ParsedWords, Prepared};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use engine::Windows;
@@ -13,7 +13,6 @@ use profile::{ProfileError, StageProbe, StageSource};
 use record::rows::PathStages;
 use record::{Accounting, Lookups, Source, SourceError};
 use runtime::messages::print_message;
-use runtime::outcome::Outcome;
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
 use tables::{Intervals, Repeat, RoundTime, SourceProvider};
@@ -28,7 +27,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).without(Scope::LASTS).and(Scope::PATH),
     tables: &[tables::PATH_STAGES],
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -44,7 +43,7 @@ Linux 6.4, CAP_BPF, CAP_PERFMON and CAP_NET_ADMIN. The confirmation of conntrack
 that programs can attach to; it is not measured.
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let request = Request::of(words)?;
     let provider = StageProvider {
         all: words.has("all"),
@@ -56,7 +55,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         probe: RefCell::default(),
         is_said: Cell::new(false),
     };
-    Ok(table::show(&request, |_| Ok(provider)))
+    table::prepare(request, |_| Ok(provider))
 }
 
 /// Measures once per round.

@@ -1,8 +1,8 @@
 //! `netwren doctor softirq [FILTER]`: shows what CPUs do in the kernel's network code.
 
 use super::super::counters::window;
-use super::super::{plan, table};
-use crate::command::{Command, ParsedWords};
+use super::super::table;
+use crate::command::{Command, ParsedWords, Prepared};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use engine::Windows;
@@ -11,9 +11,7 @@ use lookups::long_work;
 use lookups::session::Session;
 use profile::{ChainSource, ProfileError, SampleOptions, SampleSource, Sampler, SamplerBackend};
 use record::rows::{CallChains, CpuGroups};
-use record::{Accounting, Lookups, Source, SourceError, Table};
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
+use record::{Accounting, Lookups, Source, SourceError};
 use std::cell::RefCell;
 use std::time::Duration;
 use tables::{Intervals, Repeat, RoundTime, SourceProvider};
@@ -35,7 +33,8 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::TABLE.without(Scope::NAMES).without(Scope::ALL_NETNS).without(Scope::LASTS).and(Scope::SOFTIRQ),
     tables: &[tables::CPU_GROUPS, tables::CALL_CHAINS],
-    run: Some(run),
+    other_table: &["stack"],
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -51,7 +50,7 @@ enables them again. Needs CAP_BPF and CAP_PERFMON, and CAP_SYSLOG for function n
 passed to netwren, and without either, /proc/stat shows the share of softirqs on each CPU.
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let request = Request::of(words)?;
     let provider = SampleProvider {
         options: SampleOptions { per_cpu: words.has("per-cpu"), all: words.has("all") },
@@ -64,26 +63,14 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         },
         sampler: RefCell::default(),
     };
-    if words.has("stack") {
-        if provider.options.per_cpu {
-            return Err(
-                "--per-cpu cannot be used with --stack: each call chain shows the CPU on which it was sampled \
-                most often"
-                    .to_owned(),
-            );
+    match words.has("stack") {
+        true if provider.options.per_cpu => {
+            let wrong = "--per-cpu cannot be used with --stack: each call chain shows the CPU on which it was sampled \
+                         most often";
+            Err(wrong.to_owned().into())
         }
-        return Ok(shown::<CallChains>(&request, &provider));
-    }
-    Ok(shown::<CpuGroups>(&request, &provider))
-}
-
-fn shown<T: Table>(request: &Request, provider: &SampleProvider) -> Outcome
-where
-    SampleProvider: SourceProvider<T>,
-{
-    match plan::of_request::<T>(request) {
-        Ok(plan) => table::run(request, &plan, provider),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
+        true => table::prepare::<CallChains, _>(request, |_| Ok(provider)),
+        false => table::prepare::<CpuGroups, _>(request, |_| Ok(provider)),
     }
 }
 

@@ -4,8 +4,8 @@ mod counted;
 mod events;
 mod file;
 
-use super::{plan, table};
-use crate::command::{Command, ParsedWords, SavedPart};
+use super::{follow, table};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::{PERIODS_S, Request};
 use ::drops::{DropsVia, SNAPLEN_MAX};
@@ -13,9 +13,7 @@ use counted::DropProvider;
 use events::EventRequest;
 use packet_files::is_pcap;
 use record::Kind;
-use record::rows::{DropEvents, Drops};
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
+use record::rows::Drops;
 use std::path::PathBuf;
 use std::time::Duration;
 use tables::{GroupRate, Repeat};
@@ -34,9 +32,10 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::DROPS),
     refusals: &[("follow", "`drops` has no --follow: --watch shows rounds, --events each packet")],
     tables: &[tables::DROPS, tables::DROP_EVENTS],
+    other_table: &OF_EVENTS,
     group_rates: &[GroupRate { of: "count", name: "per_s", kind: Kind::Thousandths }],
     recorded: Some(SavedPart { rows: None, is_large: true, open: counted::save_rounds }),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -65,24 +64,27 @@ packet and one user at a time, with --events --via net-dm also for packets that 
 these, the drop counters remain.
 ";
 
+/// The flags that show single packets.
+const OF_EVENTS: [&str; 2] = ["events", "write"];
+
 /// The default of `--sum` with `--by`.
 const SUMS: &str = "count,bytes";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let mut request = Request::of(words)?;
     request.sample = words.seconds("for", PERIODS_S)?;
     if words.has("stack") {
         let columns = request.shown.columns.take();
         request.shown.columns = Some(columns.map_or("+stack".to_owned(), |columns| format!("{columns},stack")));
     }
-    if words.has("events") || words.is_given("write") {
-        return of_events(request, words);
+    if OF_EVENTS.iter().any(|flag| words.is_given(flag)) {
+        return prepare_events(request, words);
     }
     if words.value("snaplen").is_some() {
-        return Err("--snaplen needs -w FILE".to_owned());
+        return Err("--snaplen needs -w FILE".to_owned().into());
     }
     if words.value("exit-after").is_some() {
-        return Err("--exit-after needs --events: counts have no order".to_owned());
+        return Err("--exit-after needs --events: counts have no order".to_owned().into());
     }
     let is_replay = request.replay.is_some();
     let is_endless = request.sample.is_none() && !is_replay && request.repeat == Repeat::Once;
@@ -92,33 +94,29 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if request.shown.by.is_some() && request.shown.aggregates.iter().all(Option::is_none) {
         request.shown.aggregates[0] = Some(SUMS.to_owned());
     }
-    Ok(match plan::of_request::<Drops>(&request) {
-        Ok(plan) => table::run(&request, &plan, &DropProvider::new(words.has("all"), via(words), plan.demand())),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    let (all, via) = (words.has("all"), via(words));
+    table::prepare::<Drops, _>(request, |plan| Ok(DropProvider::new(all, via, plan.demand())))
 }
 
-fn of_events(mut request: Request, words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare_events(mut request: Request, words: &ParsedWords<'_>) -> Prepared<'static> {
     if request.repeat != Repeat::Once && request.shown.by.is_none() {
-        return Err("--watch with --events shows groups: it needs --by".to_owned());
+        return Err("--watch with --events shows groups: it needs --by".to_owned().into());
     }
     if let Some(text) = words.value("exit-after") {
         if request.shown.limit.is_some() || request.shown.by.is_some() || request.shown.sort.is_some() {
-            return Err("--exit-after cannot be used with --limit, --by and --sort".to_owned());
+            return Err("--exit-after cannot be used with --limit, --by and --sort".to_owned().into());
         }
         let packets = text.parse().ok().filter(|packets| *packets > 0);
         let wrong = || format!("--exit-after takes a number of packets, not `{text}`");
         request.shown.limit = Some(packets.ok_or_else(wrong)?);
     }
     if via(words) == Some(DropsVia::Counters) {
-        return Err("--via counters shows no single packets: leave out --events and -w".to_owned());
+        return Err("--via counters shows no single packets: leave out --events and -w".to_owned().into());
     }
     let file = output_file(&mut request, words)?;
     let events = EventRequest { all: words.has("all"), file, via: via(words) };
-    Ok(match plan::of_request::<DropEvents>(&request) {
-        Ok(plan) => events::followed(&request, &plan, &events),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    let plan = follow::plan_of(&request)?;
+    ready(move || events::followed(&request, &plan, &events))
 }
 
 /// The file of `-w`, and the bytes of each packet. Its plan has the columns for comments.

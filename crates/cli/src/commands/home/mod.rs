@@ -7,7 +7,7 @@ mod look;
 
 use super::plan::{self, PlanError};
 use super::table;
-use crate::command::{Command, ParsedWords, Positional, SavedPart};
+use crate::command::{Command, ParsedWords, Positional, Prepared, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::{Format, Request};
 use doctor::checks::Probe;
@@ -17,8 +17,6 @@ use probes::Watch;
 use probes::home::LIST_MAX;
 use record::rows::{Drops, Flows, HomeScreens, Sockets};
 use record::{Accounting, Each, Lookups, Source, SourceError, full_scan};
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
 use std::cell::Cell;
 use tables::counters::window_of;
 use tables::{Selection, SourceProvider};
@@ -38,7 +36,7 @@ pub(crate) static COMMAND: Command = Command {
     positional: Positional::None,
     tables: &[tables::HOME],
     recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(look::save) }),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -53,22 +51,19 @@ Each part shows its worst rows; `netwren flows`, `netwren drops` and `netwren do
 read, the other parts are shown with the reason, and the exit code is 3.
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let mut request = Request::of(words)?;
     let shown = &request.shown;
     if request.format == Format::Table && !shown.wide && shown.columns.is_none() {
         request.format = Format::Home;
     }
-    self::shown(&request)
+    prepare_screen(request)
 }
 
-/// Shows the screen.
-pub(super) fn shown(request: &Request) -> Result<Outcome, String> {
-    let prepared = plan::of_request(request).and_then(|plan| Ok((plan, HomeProvider::new(request)?)));
-    Ok(match prepared {
-        Ok((plan, provider)) => table::run(request, &plan, &provider),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+/// Prepares a run that shows the screen.
+pub(super) fn prepare_screen(request: Request) -> Prepared<'static> {
+    let provider = HomeProvider::new(&request)?;
+    table::prepare(request, |_| Ok(provider))
 }
 
 /// Looks at the host once per round.

@@ -1,20 +1,17 @@
 //! `netwren log check`: checks a configuration and describes its effect. Binds and writes nothing.
 
-use super::{COMMAND as LOG, Log, asked};
-use crate::command::{Command, ParsedWords, Positional};
-use crate::commands::plan::of_request;
+use super::{COMMAND as LOG, Log, asked_and_planned};
+use crate::command::{Command, ParsedWords, Positional, Prepared};
 use crate::config::{Config, USUAL};
 use crate::flags::defs::Scope;
 use crate::flags::parser;
 use lookups::log_groups::describe_holder;
 use lookups::session::Session;
 use nflog::GroupReader;
-use record::rows::LogRecords;
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
 use shipping::ShipRequest;
-use shipping::Shipment;
 use std::fmt::Write;
 use std::path::Path;
 use sys::caps::{self, Cap};
@@ -26,7 +23,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::NONE,
     positional: Positional::MaybeFile(USUAL),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -35,34 +32,32 @@ Examples:
   netwren log check /etc/netwren/log.toml && systemctl reload netwren-log
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let file = words.file("file").unwrap_or(Path::new(USUAL));
-    let config = match Config::read(file, &LOG) {
-        Ok(config) => config,
-        Err(outcome) => return Ok(outcome),
-    };
-    let looked = parser::parse(&LOG, Vec::new(), words.commands, |line| config.run(line, looked_over));
-    looked.map_err(|error| error.to_string())
+fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
+    Ok(Box::new(|| {
+        let file = words.file("file").unwrap_or(Path::new(USUAL));
+        let config = match Config::read(file, &LOG) {
+            Ok(config) => config,
+            Err(outcome) => return Ok(outcome),
+        };
+        config.warn();
+        let parsed = parser::parse(&LOG, Vec::new(), words.commands, |line| Ok(config.parse(line, asked_and_planned)));
+        match parsed.map_err(|error| error.to_string())? {
+            Ok((log, _)) => Ok(look_over(&log)),
+            Err(outcome) => Ok(outcome),
+        }
+    }))
 }
 
-fn looked_over(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let log = asked(words)?;
-    let plan = match of_request::<LogRecords>(&log.request) {
-        Ok(plan) => plan,
-        Err(wrong) => return Ok(Outcome::with_message(Exit::Usage, wrong)),
-    };
-    if let Some(ship) = &log.request.ship {
-        Shipment::<LogRecords>::check(ship, plan.columns())?;
-    }
+fn look_over(log: &Log) -> Outcome {
     let session = match Session::open(log.request.target()) {
         Ok(session) => session,
-        Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
+        Err(error) => return Outcome::with_message(error.exit(), error),
     };
-    let exit = print::print_prose(&described(&log));
+    let exit = print::print_prose(&described(log));
     let mut messages = log.request.ship.as_ref().map(ShipRequest::find_troubles).unwrap_or_default();
     let exit = if messages.is_empty() { exit } else { Exit::Failed };
-    messages.extend(notes(&log, &session));
-    Ok(Outcome { exit, messages })
+    messages.extend(notes(log, &session));
+    Outcome { exit, messages }
 }
 
 /// Describes what the configuration would do, line by line.
@@ -102,34 +97,30 @@ fn notes(log: &Log, session: &Session) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use super::super::asked;
     use super::*;
-    use std::cell::RefCell;
+    use crate::command::Refusal;
 
     /// Parses the request and clears the words it was made from.
-    fn wordless(words: &ParsedWords<'_>) -> Result<Log, String> {
+    fn wordless(words: &ParsedWords<'_>) -> Result<String, Refusal> {
         let mut log = asked(words)?;
         log.request.flags = None;
-        Ok(log)
+        Ok(format!("{log:#?}"))
     }
 
     /// The request of a file with this text and these flags.
     fn of_file(text: &str, flags: &str) -> String {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), text).unwrap();
-        let asked_for = RefCell::default();
-        let run = |words: &ParsedWords<'_>| {
-            asked_for.replace(format!("{:#?}", wordless(words)?));
-            Ok(Exit::Ok.into())
-        };
         let Ok(config) = Config::read(file.path(), &LOG) else { return "unreadable".to_owned() };
-        let outcome = parser::parse_line(&LOG, flags, |line| config.run(line, run)).unwrap();
-        assert_eq!(outcome.messages, [""; 0]);
-        asked_for.into_inner()
+        let parsed = parser::parse_line(&LOG, flags, |line| Ok(config.parse(line, wordless))).unwrap();
+        parsed.unwrap_or_else(|outcome| outcome.messages.join("\n"))
     }
 
     #[test]
     fn a_file_asks_for_what_flags_ask_for() {
-        let of_flags = |line: &str| format!("{:#?}", parser::parse_line(&LOG, line, wordless).unwrap());
+        let of_flags =
+            |line: &str| parser::parse_line(&LOG, line, |words| wordless(words).map_err(Refusal::into_text)).unwrap();
         let text = "group = [1, 5]\nlatency = '1s'\ncopy = 64\nbuffer = '1MiB'\nfilter = 'dport = 22'\n\
                     columns = ['+ttl', '-prefix']\nto = ['json:/tmp/x', 'syslog+tcp://a:1']\nspool = '/tmp/y'\n\
                     spool-max = '32MiB'\nspool-sync = 'always'\nwhen-full = 'block'\nqueue-max = '8MiB'\n\

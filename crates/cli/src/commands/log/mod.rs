@@ -9,9 +9,8 @@ pub(crate) mod top;
 
 use super::all_netns::{buffer_total, descriptors_for_netns};
 use super::follow::{self, StreamNotes};
-use super::plan::of_request;
 use super::reloading::Reread;
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, ParsedWords, Prepared, Refusal, ready};
 use crate::config::Config;
 use crate::flags::comment::ship_notes;
 use crate::flags::defs::Scope;
@@ -26,7 +25,6 @@ use nflog::{FollowLog, LogStream, Preview, WantedParts};
 use packet_files::notes::check_fields;
 use record::rows::LogRecords;
 use record::{Accounting, Field, Kind, SourceError, SourceFault};
-use runtime::exit::Exit;
 use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use shipping::RepeatRequest;
@@ -35,7 +33,6 @@ use shipping::service::Inheritance;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -56,8 +53,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::LOG_SERVICE)
         .and(Scope::SHIP),
     tables: &[tables::LOG_RECORDS],
-    check: Some(check_words),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -147,18 +143,18 @@ impl Log {
     }
 }
 
-fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let wanted = Arc::default();
-    let Some(file) = line.file("config") else { return run_words(line, None, wanted) };
-    match Config::read(file, &COMMAND) {
-        Ok(config) => {
-            let config = RefCell::new(Rc::new(config));
-            let reread = || reread(file, line, &config, &wanted);
-            let first = Rc::clone(&config.borrow());
-            first.run(line, |words| run_words(words, Some(&reread), wanted.clone()))
-        }
-        Err(outcome) => Ok(outcome),
-    }
+fn prepare<'w>(line: &'w ParsedWords<'w>) -> Prepared<'w> {
+    let Some(file) = line.file("config") else {
+        let (log, plan) = asked_and_planned(line)?;
+        return ready(move || followed(&log, &plan, None));
+    };
+    let config = Config::read(file, &COMMAND).map_err(Refusal::Outcome)?;
+    let (log, plan) = config.parse(line, asked_and_planned).map_err(Refusal::Outcome)?;
+    ready(move || {
+        config.warn();
+        let (wanted, config) = (Arc::clone(&log.wanted), RefCell::new(config));
+        followed(&log, &plan, Some(&|| reread(file, line, &config, &wanted)))
+    })
 }
 
 /// Settings that a reload changes: those of outputs, and the part of each packet for them.
@@ -185,22 +181,14 @@ const RELOADED: [&str; 15] = [
 fn reread(
     file: &Path,
     line: &ParsedWords<'_>,
-    before: &RefCell<Rc<Config>>,
+    before: &RefCell<Config>,
     wanted: &WantedParts,
 ) -> Result<Request, String> {
     let said = |outcome: Outcome| outcome.messages.join("\n");
     let now = Config::read(file, &COMMAND).map_err(said)?;
-    let request = RefCell::default();
-    let outcome = now.run(line, |words| {
-        let log = asked(words)?;
-        if let Err(wrong) = of_request::<LogRecords>(&log.request) {
-            return Ok(Outcome::with_message(Exit::Usage, wrong));
-        }
-        log.add_wanted(wanted);
-        request.replace(Some(log.request));
-        Ok(Exit::Ok.into())
-    })?;
-    let request = request.into_inner().ok_or_else(|| said(outcome))?;
+    now.warn();
+    let (log, _) = now.parse(line, asked_and_planned).map_err(said)?;
+    log.add_wanted(wanted);
     let waiting: Vec<&str> = now.changed(&before.borrow()).into_iter().filter(|key| !RELOADED.contains(key)).collect();
     if !waiting.is_empty() {
         let keys = waiting.join("`, `");
@@ -208,29 +196,32 @@ fn reread(
             "`{keys}`: a change takes effect at the next start (restarting the service loses no record)"
         ));
     }
-    before.replace(Rc::new(now));
-    Ok(request)
-}
-
-fn run_words(line: &ParsedWords<'_>, reread: Option<&Reread<'_>>, wanted: Arc<WantedParts>) -> Result<Outcome, String> {
-    let log = Log { wanted, ..asked(line)? };
-    Ok(match of_request(&log.request) {
-        Ok(plan) => followed(&log, &plan, reread),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    before.replace(now);
+    Ok(log.request)
 }
 
 /// Runs `log` with these words, but ships according to `ship`, for the ulogd2 face.
 pub(crate) fn run_shipping(line: &ParsedWords<'_>, ship: &ShipRequest) -> Result<Outcome, String> {
-    let mut log = asked(line)?;
-    log.request.ship = Some(ship.clone());
-    Ok(match of_request(&log.request) {
-        Ok(plan) => followed(&log, &plan, None),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    let planned = || {
+        let mut log = asked(line)?;
+        log.request.ship = Some(ship.clone());
+        let plan = follow::plan_of(&log.request)?;
+        Ok::<_, Refusal>((log, plan))
+    };
+    match planned() {
+        Ok((log, plan)) => Ok(followed(&log, &plan, None)),
+        Err(refusal) => refusal.into_outcome(),
+    }
 }
 
-fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
+/// Parses the words and makes the plan of their rows.
+fn asked_and_planned(line: &ParsedWords<'_>) -> Result<(Log, Plan<LogRecords>), Refusal> {
+    let log = asked(line)?;
+    let plan = follow::plan_of(&log.request)?;
+    Ok((log, plan))
+}
+
+fn asked(line: &ParsedWords<'_>) -> Result<Log, Refusal> {
     let mut request = Request::of(line)?;
     if let Some(fields) = line.value("comment") {
         let is_text = |field: &Field<LogRecords>| !matches!(field.kind, Kind::Owners | Kind::Time);
@@ -242,7 +233,8 @@ fn asked(line: &ParsedWords<'_>) -> Result<Log, String> {
         ship_notes(&mut request, fields)?;
     }
     if line.has("take-over") && request.ship.as_ref().is_none_or(|ship| ship.control.is_none()) {
-        return Err("--take-over needs --to, and --control FILE of the run whose groups it takes over".to_owned());
+        let wrong = "--take-over needs --to, and --control FILE of the run whose groups it takes over";
+        return Err(wrong.to_owned().into());
     }
     Ok(Log {
         take_over: line.has("take-over"),
@@ -273,21 +265,14 @@ fn copy_bytes(request: &Request) -> u32 {
 const AS_FOUND: &str = "network namespaces that are created later are read once they are found, which may take a \
                         second: records before that are not counted";
 
-/// Checks that the words name groups, or a file with records or settings.
-fn check_words(line: &ParsedWords<'_>) -> Result<(), String> {
-    match line.value("group") {
-        Some(_) => groups(line).map(drop),
-        None if ["config", "replay"].iter().any(|flag| line.has_file(flag)) => Ok(()),
-        None => Err(missing_group::describe(&BTreeMap::new())),
-    }
-}
-
 /// Parses the numbers of `--group`.
-fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
+fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, Refusal> {
     let Some(list) = line.value("group") else {
         let is_here = !["netns", "all-netns", "replay", "config"].iter().any(|flag| line.is_given(flag));
-        let rules = if is_here { log_groups::list_groups() } else { BTreeMap::new() };
-        return Err(missing_group::describe(&rules));
+        return Err(Refusal::OfHost(match is_here {
+            true => || missing_group::describe(&log_groups::list_groups()),
+            false => || missing_group::describe(&BTreeMap::new()),
+        }));
     };
     let number = |word: &str| {
         let number = word.trim().parse::<u16>();
@@ -297,7 +282,7 @@ fn groups(line: &ParsedWords<'_>) -> Result<Vec<u16>, String> {
     groups.sort_unstable();
     groups.dedup();
     if groups.len() > GROUPS_MAX {
-        return Err(format!("--group takes at most {GROUPS_MAX} groups, not {}", groups.len()));
+        return Err(format!("--group takes at most {GROUPS_MAX} groups, not {}", groups.len()).into());
     }
     Ok(groups)
 }
@@ -371,7 +356,7 @@ mod tests {
     use crate::flags::parser;
 
     fn parse(line: &str) -> Result<Log, clap::Error> {
-        parser::parse_line(&COMMAND, line, asked)
+        parser::parse_line(&COMMAND, line, |words| asked(words).map_err(Refusal::into_text))
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! `netwren log setup`: a rule that logs to a group, printed or installed by nft(8).
 
-use crate::command::{Command, ParsedWords, Positional};
+use crate::command::{Command, ParsedWords, Positional, Prepared, ready};
 use crate::flags::defs::Scope;
 use lookups::nft;
 use lookups::rules::setup::{LOG_HOOKS, LOG_TABLE, NewLogRule, PREFIX_BYTES_MAX, warn_of_expensive_rules};
@@ -16,8 +16,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::LOG_RULE,
     positional: Positional::None,
-    check: Some(|words| asked(words).map(drop)),
-    run: Some(|words| Ok(done(words, &asked(words)?))),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -67,8 +66,13 @@ fn asked(words: &ParsedWords<'_>) -> Result<Task, String> {
     Ok(Task::Rule { rule: NewLogRule { group, hook, expression, prefix }, apply, yes })
 }
 
-fn done(words: &ParsedWords<'_>, task: &Task) -> Outcome {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
+    let task = asked(words)?;
     let target = SessionTarget { netns: words.text("netns"), ..SessionTarget::default() };
+    ready(move || done(target, &task))
+}
+
+fn done(target: SessionTarget, task: &Task) -> Outcome {
     // Rules are listed in the session's namespace, which is entered here.
     let _session = match Session::open(target) {
         Ok(session) => session,

@@ -1,12 +1,11 @@
 //! `netwren log status`: shows what became of every row that a running netwren ships.
 
-use crate::command::{Command, ParsedWords, Positional};
+use crate::command::{Command, ParsedWords, Positional, Prepared, ready};
 use crate::flags::defs::Scope;
 use export::{ReportFormat, request_report};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
-use std::path::Path;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -15,8 +14,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::STATUS,
     positional: Positional::None,
-    check: Some(|words| control(words).map(drop)),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -26,16 +24,13 @@ Examples:
   netwren log status --control /run/netwren.sock -o prometheus
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
-    let path = control(words)?;
+fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
+    let no_run = || "no run to query: add --control FILE, as given to that run".to_owned();
+    let path = words.file("control").ok_or_else(no_run)?;
     let format = words.output().and_then(ReportFormat::from_word).unwrap_or(ReportFormat::Text);
-    Ok(match request_report(path, format) {
+    ready(move || match request_report(path, format) {
         Ok(report) if format == ReportFormat::Text => print::print_prose(&report).into(),
         Ok(report) => print::print(&report).into(),
         Err(error) => Outcome::with_message(Exit::Failed, error),
     })
-}
-
-fn control<'w>(words: &ParsedWords<'w>) -> Result<&'w Path, String> {
-    Ok(words.file("control").ok_or("no run to query: add --control FILE, as given to that run")?)
 }

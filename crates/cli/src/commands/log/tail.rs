@@ -1,14 +1,12 @@
 //! `netwren log tail`: records as sentences, for human readers.
 
 use super::{Log, asked, followed};
-use crate::command::{Command, ParsedWords};
-use crate::commands::plan::of_request;
+use crate::command::{Command, ParsedWords, Prepared, ready};
+use crate::commands::follow;
 use crate::flags::defs::Scope;
 use crate::flags::request::Format;
 use record::Schema;
 use record::rows::LogRecords;
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
 use sinks::LOG_TAIL_COLUMNS;
 
 /// The registry's entry.
@@ -18,8 +16,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::ROWS.and(Scope::NAMES).and(Scope::PLACES).and(Scope::ALL_NETNS).and(Scope::LOG).and(Scope::LASTS),
     tables: &[Schema::from_table::<LogRecords>()],
-    check: Some(super::check_words),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -30,12 +27,10 @@ Examples:
   netwren log tail --group 1 --resolve              with host names
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let log = in_words(asked(words)?, words.is_given("output") || words.has("json") || words.has("csv"));
-    Ok(match of_request::<LogRecords>(&log.request) {
-        Ok(plan) => followed(&log, &plan, None),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    let plan = follow::plan_of(&log.request)?;
+    ready(move || followed(&log, &plan, None))
 }
 
 /// Selects the sentence format, unless the user requested another one.

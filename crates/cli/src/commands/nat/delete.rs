@@ -6,17 +6,15 @@
 
 use super::super::acting::{self, Act, Verb};
 use super::super::table;
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, ParsedWords, Prepared, ready};
 use crate::flags::defs::Scope;
 use conntrack::change::{Changes, Target};
 use conntrack::{CtTable, NetnsRef, Via};
 use netlink::DumpError;
 use record::rows::{CtTuple, Nat, nat_need as need};
 use record::{Accounting, Field, Kind, Value};
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
 use sys::Errno;
-use tables::nat::{EntryProvider, prepare};
+use tables::nat::{self, EntryProvider};
 
 /// The default order.
 const ORDER: &str = "id";
@@ -60,8 +58,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ACTION.and(Scope::DELETING),
     refusals: &[("replay", "a recording has no entries to delete: leave out --replay")],
     tables: &[tables::NAT],
-    check: Some(|words| acting::asked(words, ORDER).map(drop)),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -73,19 +70,17 @@ Examples:
   netwren nat delete 'backend = 172.17.0.2:80' --limit 1 --yes
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let (request, yes) = acting::asked(words, ORDER)?;
-    let prepared = prepare(&request.table(), CtTable::Conntrack);
+    let (plan, reading) = nat::prepare(&request.table(), CtTable::Conntrack)?;
     // Netlink, because /proc has no ids.
-    let prepared =
-        prepared.map(|(plan, reading)| (plan.with_key(KEY), EntryProvider { via: Some(Via::Netlink), ..reading }));
-    Ok(match prepared {
-        Ok((plan, reading)) => table::act_through(&request, &plan, &reading, |session, sink, rounds| {
+    let (plan, reading) = (plan.with_key(KEY), EntryProvider { via: Some(Via::Netlink), ..reading });
+    ready(move || {
+        table::act_through(&request, &plan, &reading, |session, sink, rounds| {
             let changes = Changes::new(session.host(), NetnsRef { netns: None, netns_id: session.netns_id() });
             let deleter = Deleter { changes, deleted: 0, gone: 0, refused: Vec::new(), unnamed: 0 };
             acting::run(session, sink, rounds, yes, deleter)
-        }),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
+        })
     })
 }
 

@@ -2,8 +2,7 @@
 
 use super::super::all_netns::{buffer_total, descriptors_for_netns};
 use super::super::follow::{self, StreamNotes};
-use super::super::plan::of_request;
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, ParsedWords, Prepared, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use conntrack::events::{BUFFER_BYTES, EventsVia, FindNamespaces, FollowNat, NatEventStream, OtherNetnsOptions};
@@ -14,7 +13,6 @@ use lookups::session::Session;
 use owners::EventOwners;
 use record::Annotated;
 use record::rows::{NatEventKind, NatEvents, nat_need};
-use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use sys::{BufferLimits, FoundNetns, Host};
 
@@ -34,7 +32,7 @@ pub(crate) static COMMAND: Command = Command {
         .and(Scope::LASTS)
         .and(Scope::EVENTS),
     tables: &[tables::NAT_EVENTS],
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -69,12 +67,10 @@ struct Events {
     resync: bool,
 }
 
-fn run(line: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(line: &ParsedWords<'_>) -> Prepared<'static> {
     let events = asked(line)?;
-    Ok(match of_request(&events.request) {
-        Ok(plan) => followed(&events, &plan),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    let plan = follow::plan_of(&events.request)?;
+    ready(move || followed(&events, &plan))
 }
 
 fn asked(line: &ParsedWords<'_>) -> Result<Events, String> {

@@ -1,15 +1,13 @@
 //! `netwren nat [FILTER]`: shows entries as a table.
 
 use super::super::{saved, table};
-use crate::command::{Command, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use conntrack::CtTable;
 use lookups::session::Session;
 use record::rows::{Nat, nat_need};
 use record::{Accounting, Demand, Lookups};
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
 use tables::SourceProvider;
 use tables::nat::EntryProvider;
 
@@ -22,7 +20,7 @@ pub(crate) static COMMAND: Command = Command {
     refusals: REFUSALS,
     tables: &[tables::NAT],
     recorded: Some(SavedPart { rows: Some("entries of connection tracking"), is_large: true, open: || Box::new(save) }),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -41,12 +39,10 @@ Examples:
   netwren nat delete 'client = 192.0.2.7'               show what --yes would delete
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let request = Request::of(words)?;
-    Ok(match tables::nat::prepare(&request.table(), table_of(words)) {
-        Ok((plan, reading)) => table::run(&request, &plan, &reading),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    })
+    let (plan, reading) = tables::nat::prepare(&request.table(), table_of(words))?;
+    ready(move || table::run(&request, &plan, &reading))
 }
 
 /// The kernel's table named by `--table`.

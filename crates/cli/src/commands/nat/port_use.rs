@@ -7,14 +7,13 @@
 use super::super::plan::bind;
 use super::super::table;
 use super::LIMIT;
+use crate::command::{Prepared, ready};
 use crate::flags::request::Request;
 use conntrack::CtTable;
 use probes::nat::PortUseSink;
 use record::Schema;
 use record::rows::Nat;
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
-use tables::nat::prepare;
+use tables::nat;
 
 /// The word after `nat top`.
 pub(super) const WORD: &str = "snat_port_use";
@@ -27,19 +26,16 @@ const FILTER: &str = "nat in (snat, both) and reply_dport != null";
 /// The highest port of a group, which selects the range. It is not shown.
 const HIGHEST: &str = "reply_dport";
 
-/// Runs the command.
-pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
+/// Prepares a run of the command.
+pub(super) fn prepare(mut request: Request, table: CtTable) -> Prepared<'static> {
     // Errors in the user's filter are reported before it is extended.
-    let own =
-        engine::filter::parse(&request.shown.filter).and_then(|own| bind(Schema::from_table::<Nat>(), &request, &own));
-    if let Err(error) = own {
-        return Outcome::with_message(Exit::Usage, error);
-    }
+    engine::filter::parse(&request.shown.filter).and_then(|own| bind(Schema::from_table::<Nat>(), &request, &own))?;
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
     add_words(&mut request);
     let is_sorted = request.shown.sort.is_some();
-    match prepare(&request.table(), table) {
-        Ok((plan, reading)) => table::show_through(&request, &plan, &reading, |session, sink, rounds| {
+    let (plan, reading) = nat::prepare(&request.table(), table)?;
+    ready(move || {
+        table::show_through(&request, &plan, &reading, |session, sink, rounds| {
             let mut ports = PortUseSink::new(session, sink, limit, is_sorted);
             let mut run = rounds(&mut ports)?;
             if ports.cut() > 0 {
@@ -49,9 +45,8 @@ pub(super) fn run(mut request: Request, table: CtTable) -> Outcome {
                 run.stats.add_reason(0, "the number of source ports is unknown: nft did not list the rules");
             }
             Ok(run)
-        }),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
-    }
+        })
+    })
 }
 
 fn add_words(request: &mut Request) {

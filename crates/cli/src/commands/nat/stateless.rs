@@ -1,6 +1,6 @@
 //! `netwren nat stateless`: publishes ports without connection tracking.
 
-use crate::command::{Command, ParsedWords, Positional};
+use crate::command::{Command, ParsedWords, Positional, Prepared, ready};
 use crate::flags::defs::Scope;
 use doctor::stateless::Plan;
 use lookups::session::{Session, SessionTarget};
@@ -27,8 +27,7 @@ pub(crate) static PLAN: Command = Command {
     examples: EXAMPLES,
     scope: Scope::RULES,
     positional: Positional::None,
-    check: Some(|words| plan_asked(words).map(drop)),
-    run: Some(|words| Ok(done(words, plan_asked(words)?))),
+    prepare: Some(|words| prepare(words, plan_asked(words)?)),
     ..Command::TABLE
 };
 
@@ -38,7 +37,7 @@ pub(crate) static VERIFY: Command = Command {
     about: "Check that packets are rewritten in both directions; exit with 1 if not",
     scope: Scope::VERIFY,
     positional: Positional::None,
-    run: Some(|words| Ok(done(words, verify_asked(words)?))),
+    prepare: Some(|words| prepare(words, verify_asked(words)?)),
     ..Command::TABLE
 };
 
@@ -114,8 +113,13 @@ fn verify_asked(words: &ParsedWords<'_>) -> Result<Task, String> {
     Ok(Task::Verify { within, json: words.output() == Some("json") })
 }
 
-fn done(words: &ParsedWords<'_>, task: Task) -> Outcome {
-    let session = match Session::open(SessionTarget { netns: words.text("netns"), ..SessionTarget::default() }) {
+fn prepare(words: &ParsedWords<'_>, task: Task) -> Prepared<'static> {
+    let target = SessionTarget { netns: words.text("netns"), ..SessionTarget::default() };
+    ready(move || done(target, task))
+}
+
+fn done(target: SessionTarget, task: Task) -> Outcome {
+    let session = match Session::open(target) {
         Ok(session) => session,
         Err(error) => return Outcome::with_message(error.exit(), error),
     };

@@ -2,14 +2,13 @@
 
 use super::super::saved;
 use super::super::table;
-use crate::command::{Command, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use conntrack::stats::{StatOptions, StatVia};
 use lookups::session::Session;
 use record::rows::NatStats;
 use record::{Accounting, Demand, Lookups};
-use runtime::outcome::Outcome;
 use tables::nat::StatsProvider;
 use tables::{Repeat, SourceProvider};
 
@@ -21,7 +20,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::TABLE.without(Scope::NAMES).and(Scope::VIA).and(Scope::PER_CPU),
     tables: &[tables::NAT_STATS],
     recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(save) }),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -38,9 +37,10 @@ Examples:
 /// Additional columns for rounds.
 const OF_ROUNDS: &str = "drop_delta,early_drop_delta,insert_failed_delta,invalid_delta";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let (request, options) = asked(words)?;
-    Ok(table::show(&request, |_| Ok(StatsProvider::new(options, request.repeat))))
+    let provider = StatsProvider::new(options, request.repeat);
+    table::prepare(request, |_| Ok(provider))
 }
 
 /// The request, and the options for its source.

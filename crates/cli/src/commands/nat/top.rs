@@ -7,14 +7,12 @@ use super::super::table;
 use super::LIMIT;
 use super::list::table_of;
 use super::port_use;
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, ParsedWords, Prepared, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use record::rows::Nat;
 use record::{Accounting, Column, Columns, Kind, Next, OwnedValue, Round, Schema, Sink, SinkError, Table, Value};
-use runtime::exit::Exit;
-use runtime::outcome::Outcome;
-use tables::nat::prepare;
+use tables::nat;
 
 /// Everyday words for fields.
 const ALIASES: &[(&str, &str)] = &[
@@ -45,7 +43,7 @@ pub(crate) static COMMAND: Command = Command {
         ("follow", "`nat` has no --follow: `netwren nat events` shows events"),
     ],
     tables: &[Schema::from_table::<Nat>()],
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -61,23 +59,23 @@ Examples:
   netwren nat top source --watch
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let (mut request, fields) = asked(words)?;
     if fields.is_none() {
-        return Ok(port_use::run(request, table_of(words)));
+        return port_use::prepare(request, table_of(words));
     }
     // The share refers to all entries, so the engine hands over every group.
     let limit = request.shown.limit.take().unwrap_or(LIMIT);
-    Ok(match prepare(&request.table(), table_of(words)) {
-        Ok((plan, reading)) => table::show_through(&request, &plan, &reading, |_, sink, rounds| {
+    let (plan, reading) = nat::prepare(&request.table(), table_of(words))?;
+    ready(move || {
+        table::show_through(&request, &plan, &reading, |_, sink, rounds| {
             let mut share = Share { inner: sink, count: 0, limit, total: 0, held: Vec::new(), cut: 0 };
             let mut run = rounds(&mut share)?;
             if share.cut > 0 {
                 run.stats.add_reason(0, format!("{} more groups are not shown (--limit)", share.cut));
             }
             Ok(run)
-        }),
-        Err(wrong) => Outcome::with_message(Exit::Usage, wrong),
+        })
     })
 }
 

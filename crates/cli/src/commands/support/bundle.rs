@@ -4,7 +4,7 @@
 //! name can slip through in an unexpected form.
 
 use crate::bundle::BundleWriter;
-use crate::command::{Command, Commands};
+use crate::command::{Command, Commands, Prepared};
 use crate::commands::made_rows::MadeRows;
 use crate::commands::netns_command::NetnsCommand;
 use crate::commands::{counters, flows, home, routes, sockets};
@@ -31,24 +31,28 @@ const HOLDS_NOT: &str = "addresses (except loopback), client ports, and names of
                          interfaces, files and namespaces: replaced by pseudonyms, the same one for the same name, \
                          made with a key that was discarded; packets, rules and command lines: left out";
 
-/// A table in the bundle: its command, the words after it, and the function that shows it.
+/// A table in the bundle: its command, the words after it, and the function that prepares its run.
 struct BundlePart {
     command: &'static Command,
     words: &'static [&'static str],
-    show: fn(&Request) -> Result<Outcome, String>,
+    prepare: fn(Request) -> Prepared<'static>,
 }
 
 /// The tables, in the order of the file.
 const PARTS: &[BundlePart] = &[
-    BundlePart { command: &home::COMMAND, words: &[], show: home::shown },
+    BundlePart { command: &home::COMMAND, words: &[], prepare: home::prepare_screen },
     BundlePart {
         command: &sockets::COMMAND,
         words: &["--limit", ROWS_MAX, "--columns", "-cmdline"],
-        show: sockets::shown,
+        prepare: sockets::prepare_list,
     },
-    BundlePart { command: &flows::COMMAND, words: &["--limit", ROWS_MAX], show: flows::shown },
-    BundlePart { command: &routes::COMMAND, words: &["--limit", ROWS_MAX], show: NetnsCommand::<Routes>::shown },
-    BundlePart { command: &counters::COMMAND, words: &["--limit", ROWS_MAX], show: counters::shown },
+    BundlePart { command: &flows::COMMAND, words: &["--limit", ROWS_MAX], prepare: flows::prepare_list },
+    BundlePart {
+        command: &routes::COMMAND,
+        words: &["--limit", ROWS_MAX],
+        prepare: NetnsCommand::<Routes>::prepare_request,
+    },
+    BundlePart { command: &counters::COMMAND, words: &["--limit", ROWS_MAX], prepare: counters::prepare_usual },
 ];
 
 /// Writes the bundle and prints its contents. If a table cannot be read, the others are still written.
@@ -84,7 +88,10 @@ fn written(path: &Path, made: &MadeRows<Features>, features: &[Feature], command
         let words = ["--all-netns", "-o", "json"].iter().chain(part.words).map(Into::into).collect();
         let of_table = bundle.of_table(table);
         let outcome = parser::parse(part.command, words, commands, |words| {
-            (part.show)(&Request { bundle: Some(of_table), ..Request::of(words)? })
+            match (part.prepare)(Request { bundle: Some(of_table), ..Request::of(words)? }) {
+                Ok(run) => run(),
+                Err(refusal) => refusal.into_outcome(),
+            }
         });
         let code = outcome.map_or(Exit::Usage, |outcome| outcome.exit);
         bundle.line(&format!("{{\"end\":\"{table}\",\"exit\":{}}}\n", code as u8))?;

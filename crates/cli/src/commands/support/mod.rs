@@ -6,7 +6,7 @@ mod features;
 mod state;
 
 use super::made_rows::MadeRows;
-use crate::command::{Command, ParsedWords};
+use crate::command::{Command, Commands, ParsedWords, Prepared, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use record::rows::{Feature, FeatureState, Features};
@@ -15,6 +15,7 @@ use runtime::exit::Exit;
 use runtime::fold::fold;
 use runtime::outcome::Outcome;
 use runtime::print;
+use std::path::Path;
 use sys::{Host, Kernel, Modules, caps};
 
 /// Tables that every suitable kernel has; a kernel may be built without the others.
@@ -27,7 +28,7 @@ pub(crate) static COMMAND: Command = Command {
     examples: EXAMPLES,
     scope: Scope::SUPPORT.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY),
     tables: &[tables::FEATURES],
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -38,9 +39,18 @@ Examples:
   netwren support --bundle report.json             for a bug report, without names and addresses of this host
 ";
 
-/// Exit code 0 if TCP, UDP and unix sockets can be read by some backend, otherwise 4.
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
     let asked = MadeRows::<Features>::plan(Request::of(words)?)?;
+    let file = words.file("bundle");
+    if file.is_some() && !asked.wants_text() {
+        let wrong = "--bundle writes complete tables as JSON: leave out filter, columns, order and format";
+        return Err(wrong.to_owned().into());
+    }
+    ready(move || run(&asked, file, words.commands))
+}
+
+/// Exit code 0 if TCP, UDP and unix sockets can be read by some backend, otherwise 4.
+fn run(asked: &MadeRows<Features>, bundle: Option<&Path>, commands: Commands) -> Outcome {
     let host = Host::live();
     let modules = Modules::new(&host);
     let probes = sockets::probe(&host, &modules);
@@ -50,13 +60,8 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         .map(|proto| proto.name())
         .collect();
     let features = features::all(&host, &modules, probes);
-    if let Some(file) = words.file("bundle") {
-        if !asked.wants_text() {
-            return Err(
-                "--bundle writes complete tables as JSON: leave out filter, columns, order and format".to_owned()
-            );
-        }
-        return Ok(bundle::write(file, &asked, &features, words.commands));
+    if let Some(file) = bundle {
+        return bundle::write(file, asked, &features, commands);
     }
     let outcome = match asked.wants_text() {
         true => match runtime::width::of_terminal() {
@@ -66,9 +71,9 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
         false => asked.write(&features),
     };
     if blind.is_empty() {
-        return Ok(outcome);
+        return outcome;
     }
-    Ok(Outcome::with_message(Exit::Failed, format!("sockets cannot be read: {}", blind.join(", "))))
+    Outcome::with_message(Exit::Failed, format!("sockets cannot be read: {}", blind.join(", ")))
 }
 
 /// The text for a terminal: names, then yes or no, then sentences with indented continuation lines.

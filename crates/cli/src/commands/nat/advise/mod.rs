@@ -7,7 +7,7 @@ mod asked;
 mod show;
 
 use super::super::made_rows::MadeRows;
-use crate::command::{Command, ParsedWords, SavedPart};
+use crate::command::{Command, ParsedWords, Prepared, SavedPart, ready};
 use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use asked::NatAdvise;
@@ -30,7 +30,7 @@ pub(crate) static COMMAND: Command = Command {
     scope: Scope::ADVICE.and(Scope::COLUMNS).and(Scope::SORT).and(Scope::BY).and(Scope::FOLDS),
     tables: &[tables::NAT_ADVICE],
     recorded: Some(SavedPart { rows: None, is_large: false, open: || Box::new(nat::save) }),
-    run: Some(run),
+    prepare: Some(prepare),
     ..Command::TABLE
 };
 
@@ -47,28 +47,32 @@ Examples:
   netwren nat advise --apply --timeouts           show also which timeouts would be set
 ";
 
-fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
+fn prepare(words: &ParsedWords<'_>) -> Prepared<'static> {
     let request = Request::of(words)?;
     let asked = NatAdvise::of(words, &request)?;
     let target = SessionTarget {
         netns: request.netns.clone(),
-        // The limit, the buckets and the memory belong to the host. A run in the host's first namespace judges them for
-        // all namespaces, a run in another namespace for that namespace only. A recording has the namespaces it was
-        // made from.
-        all_netns: request.all_netns || request.netns.is_none() && request.replay.is_none() && nat::is_first_netns(),
+        all_netns: request.all_netns,
         record: request.record.clone(),
         replay: request.replay.clone(),
         ..SessionTarget::default()
     };
     let rows = MadeRows::<NatAdvices>::plan(request)?;
+    ready(move || run(target, asked, &rows))
+}
+
+fn run(mut target: SessionTarget, asked: NatAdvise, rows: &MadeRows<NatAdvices>) -> Outcome {
+    // The limit, the buckets and the memory belong to the host. A run in the host's first namespace judges them for all
+    // namespaces, a run in another namespace for that namespace only. A recording has the namespaces it was made from.
+    target.all_netns |= target.netns.is_none() && target.replay.is_none() && nat::is_first_netns();
     let session = match Session::open(target) {
         Ok(session) => session,
-        Err(error) => return Ok(Outcome::with_message(error.exit(), error)),
+        Err(error) => return Outcome::with_message(error.exit(), error),
     };
     let mut stats = Accounting::default();
     pillars::find_namespaces(&session, true, &mut stats);
     let outcome = match nat::gather(&session, &asked.sampling, &mut stats) {
-        Ok(found) => tell(&session, asked.apply, &rows, found, &mut stats),
+        Ok(found) => tell(&session, asked.apply, rows, found, &mut stats),
         Err(error) => Outcome::with_message(Exit::Failed, error),
     };
     session.finish(&mut stats);
@@ -77,7 +81,7 @@ fn run(words: &ParsedWords<'_>) -> Result<Outcome, String> {
     if exit == Exit::Ok && stats.is_partial() {
         exit = Exit::Partial;
     }
-    Ok(Outcome { exit, messages })
+    Outcome { exit, messages }
 }
 
 fn tell(

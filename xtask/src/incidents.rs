@@ -2,15 +2,17 @@
 //! both.
 //!
 //! The first finding must be the cause. The twin has the same traffic without the fault, and doctor must find nothing
-//! in it.
+//! in it. With `--healthy` the hosts have no fault and much traffic ([`healthy`]).
 
+mod healthy;
+mod loads;
 mod play;
 mod scenes;
 
 use crate::bench::binary;
 use crate::root;
 use anyhow::{Context, Result, ensure};
-use play::{Answer, play};
+use play::{Answer, Watch, play};
 use scenes::{At, INCIDENTS, Incident};
 use std::fmt::Write;
 use std::path::Path;
@@ -23,6 +25,20 @@ const AT_ONCE: usize = 3;
 /// The folder with recordings of the twins, a pair for each finding.
 const FIXTURES: &str = "fixtures/incidents/6.18";
 
+/// Seconds that `doctor` watches.
+const WATCHES_S: &str = "2";
+
+/// The page that this command writes, and the heading that begins its second part.
+const PAGE: &str = "docs/incidents.md";
+const HEALTHY: &str = "\n## Healthy loads\n\n";
+
+/// A part of the page.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Incidents,
+    Healthy,
+}
+
 /// The result of an incident.
 struct Outcome {
     incident: &'static Incident,
@@ -33,14 +49,29 @@ struct Outcome {
 impl Outcome {
     /// The rank of the expected finding, from 1; 0 if it is missing.
     fn rank(&self) -> usize {
-        self.ill.ids.iter().position(|id| id == self.incident.expected).map_or(0, |at| at + 1)
+        self.ill.found.iter().position(|one| one.id == self.incident.expected).map_or(0, |at| at + 1)
     }
 }
 
-/// Plays the incidents whose name or finding contains one of the words of `only`, or the quick ones; with neither,
-/// plays all of them and writes the table in docs.
-pub(crate) fn run(only: &[String], is_quick: bool, records: bool) -> Result<()> {
+/// What to play.
+pub(crate) struct Choice {
+    /// Words of names or findings; all without words.
+    pub(crate) only: Vec<String>,
+    /// Healthy loads instead of incidents.
+    pub(crate) is_healthy: bool,
+    /// Only those that the tests play.
+    pub(crate) is_quick: bool,
+    /// Writes recordings instead of the table.
+    pub(crate) records: bool,
+}
+
+/// Plays the incidents whose name or finding contains one of the words, or the quick ones; with neither, plays all of
+/// them and writes the table in docs.
+pub(crate) fn run(Choice { only, is_healthy, is_quick, records }: Choice) -> Result<()> {
     ensure!(testkit::root::is_privileged(), "incidents need root: they make network namespaces");
+    if is_healthy {
+        return healthy::run(&only, is_quick);
+    }
     let (binary, begun) = (binary()?, Instant::now());
     let is_all = only.is_empty() && !is_quick;
     let is_called = |one: &Incident| {
@@ -56,8 +87,7 @@ pub(crate) fn run(only: &[String], is_quick: bool, records: bool) -> Result<()> 
     let table = table(&outcomes);
     println!("{table}\nin {} s", begun.elapsed().as_secs());
     if is_all {
-        let path = root::path().join("docs/incidents.md");
-        std::fs::write(&path, table).with_context(|| path.display().to_string())?;
+        write_part(Part::Incidents, &table)?;
     }
     ensure!(is_all || outcomes.iter().all(|one| one.rank() == 1), "not every cause was named first");
     Ok(())
@@ -77,8 +107,9 @@ fn record(incident: &Incident, binary: &Path) -> Result<()> {
     for (is_ill, twin) in [(true, "ill"), (false, "well")] {
         let file = folder.join(format!("{}.{twin}.tape", incident.expected));
         let _ = std::fs::remove_file(&file);
-        let answer = play(incident, is_ill, binary, Some(&file))?;
-        println!("{}: {}", file.display(), answer.ids.join(", "));
+        let watch = Watch { binary, seconds: WATCHES_S, tape: Some(&file) };
+        let answer = play(incident, is_ill, &watch)?;
+        println!("{}: {}", file.display(), answer.ids().join(", "));
     }
     Ok(())
 }
@@ -88,24 +119,46 @@ fn open<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Plays incidents, [`AT_ONCE`] at the same time; the outcomes are in the order of the list.
-fn play_all(chosen: Vec<&'static Incident>, binary: &Path) -> Vec<Outcome> {
-    let (alone, together): (Vec<_>, Vec<_>) = chosen.iter().copied().partition(|one| !one.knobs.is_empty());
-    let (waiting, outcomes) = (Mutex::new(together.into_iter()), Mutex::new(Vec::new()));
-    let play = |incident: &'static Incident| {
-        let outcome = twins(incident, binary);
-        println!("{}", line(&outcome).trim_end());
-        open(&outcomes).push(outcome);
+/// Replaces one part of the page.
+fn write_part(part: Part, text: &str) -> Result<()> {
+    let path = root::path().join(PAGE);
+    let page = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let (incidents, healthy) = page.split_once(HEALTHY).unwrap_or((&page, ""));
+    let page = match part {
+        Part::Incidents => format!("{text}{HEALTHY}{healthy}"),
+        Part::Healthy => format!("{incidents}{HEALTHY}{text}"),
     };
-    // The lock must be released before the incident is played.
+    std::fs::write(&path, page).with_context(|| path.display().to_string())
+}
+
+/// Does `work` for each item, [`AT_ONCE`] at the same time. The results have no order.
+fn at_once<T: Send, R: Send>(items: Vec<T>, work: impl Fn(T) -> R + Sync) -> Vec<R> {
+    let (waiting, results) = (Mutex::new(items.into_iter()), Mutex::new(Vec::new()));
+    // The lock must be released before the work begins.
     let next = || open(&waiting).next();
     std::thread::scope(|scope| {
         for _ in 0..AT_ONCE {
-            scope.spawn(|| std::iter::from_fn(next).for_each(play));
+            scope.spawn(|| {
+                std::iter::from_fn(next).for_each(|item| {
+                    let result = work(item);
+                    open(&results).push(result);
+                })
+            });
         }
     });
-    alone.into_iter().for_each(play);
-    let mut outcomes = std::mem::take(&mut *open(&outcomes));
+    results.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Plays incidents, [`AT_ONCE`] at the same time; the outcomes are in the order of the list.
+fn play_all(chosen: Vec<&'static Incident>, binary: &Path) -> Vec<Outcome> {
+    let (alone, together): (Vec<_>, Vec<_>) = chosen.iter().copied().partition(|one| !one.knobs.is_empty());
+    let play = |incident: &'static Incident| {
+        let outcome = twins(incident, binary);
+        println!("{}", line(&outcome).trim_end());
+        outcome
+    };
+    let mut outcomes = at_once(together, play);
+    outcomes.extend(alone.into_iter().map(play));
     outcomes.sort_by_key(|one| INCIDENTS.iter().position(|other| other.name == one.incident.name));
     outcomes
 }
@@ -113,9 +166,9 @@ fn play_all(chosen: Vec<&'static Incident>, binary: &Path) -> Vec<Outcome> {
 /// Plays both twins. A twin that could not be played has no finding; the reason is printed to stderr.
 fn twins(incident: &'static Incident, binary: &Path) -> Outcome {
     let answer = |is_ill| {
-        play(incident, is_ill, binary, None).unwrap_or_else(|error| {
+        play(incident, is_ill, &Watch { binary, seconds: WATCHES_S, tape: None }).unwrap_or_else(|error| {
             eprintln!("{}: {error:#}", incident.name);
-            Answer { ids: vec!["not played".to_owned()] }
+            Answer::not_played()
         })
     };
     Outcome { incident, ill: answer(true), healthy: answer(false) }
@@ -123,7 +176,7 @@ fn twins(incident: &'static Incident, binary: &Path) -> Outcome {
 
 /// A row of the table.
 fn line(outcome: &Outcome) -> String {
-    let list = |ids: &[String]| if ids.is_empty() { "–".to_owned() } else { ids.join(", ") };
+    let list = |answer: &Answer| if answer.found.is_empty() { "–".to_owned() } else { answer.ids().join(", ") };
     let Outcome { incident, ill, healthy } = outcome;
     format!(
         "| {} | {:?} | {} | {} | {} | {} |\n",
@@ -134,8 +187,8 @@ fn line(outcome: &Outcome) -> String {
             0 => "–".to_owned(),
             rank => rank.to_string(),
         },
-        list(&ill.ids),
-        list(&healthy.ids)
+        list(ill),
+        list(healthy)
     )
 }
 
@@ -143,8 +196,8 @@ fn table(outcomes: &[Outcome]) -> String {
     let count = |is_it: &dyn Fn(&Outcome) -> bool| outcomes.iter().filter(|one| is_it(one)).count();
     let (all, first, found) = (outcomes.len(), count(&|one| one.rank() == 1), count(&|one| one.rank() > 0));
     let (quiet, false_alarms) = (
-        count(&|one| one.healthy.ids.is_empty()),
-        count(&|one| one.healthy.ids.iter().any(|id| id == one.incident.expected)),
+        count(&|one| one.healthy.found.is_empty()),
+        count(&|one| one.healthy.found.iter().any(|found| found.id == one.incident.expected)),
     );
     let share = |part: usize, of: usize| part as f64 * 100.0 / of.max(1) as f64;
     let mut text = String::from(
@@ -188,7 +241,7 @@ mod tests {
         testkit::require_root!();
         let binary = testkit::program::netwren();
         let quick = INCIDENTS.iter().filter(|one| one.is_quick).collect();
-        let is_right = |one: &Outcome| one.rank() == 1 && one.healthy.ids.is_empty();
+        let is_right = |one: &Outcome| one.rank() == 1 && one.healthy.found.is_empty();
         for mut outcome in play_all(quick, binary) {
             // With other tests running at the same time, a healthy host may be too slow as well; retry twice.
             for _ in 0..2 {

@@ -48,7 +48,13 @@ fn chore() -> Result<()> {
         Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
         Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
         Some(("incidents", args)) => {
-            incidents::run(&strings(args, "name"), args.get_flag("quick"), args.get_flag("record"))
+            let flag = |name| args.get_flag(name);
+            incidents::run(incidents::Choice {
+                only: strings(args, "name"),
+                is_healthy: flag("healthy"),
+                is_quick: flag("quick"),
+                records: flag("record"),
+            })
         }
         Some(("lab", args)) => lab::run(&lab_options(args)),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
@@ -130,6 +136,7 @@ fn incidents_command() -> Command {
     Command::new("incidents")
         .about("Causes faults in network namespaces and shows the findings of doctor; writes docs/incidents.md (root)")
         .arg(Arg::new("name").num_args(0..).help("those whose name or finding has this in it; nothing is written"))
+        .arg(Arg::new("healthy").long("healthy").num_args(0).help("healthy hosts under load instead of faults"))
         .arg(Arg::new("record").long("record").num_args(0).help("writes fixtures/incidents: one for each finding"))
         .arg(Arg::new("quick").long("quick").num_args(0).help("those that the tests play; nothing is written"))
 }

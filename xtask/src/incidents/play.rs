@@ -10,20 +10,46 @@ use testkit::netns::Lab;
 use testkit::routed::Routed;
 
 /// The Python functions that generate traffic.
-const TRAFFIC: &str = include_str!("traffic.py");
+const TRAFFIC: &str = concat!(include_str!("traffic.py"), "\n", include_str!("loads.py"));
 
-/// Seconds that `doctor` watches.
-const WATCHES_S: &str = "2";
+/// How `doctor` is run.
+pub(super) struct Watch<'w> {
+    pub(super) binary: &'w Path,
+    /// The length of its window.
+    pub(super) seconds: &'w str,
+    /// The recording that it writes.
+    pub(super) tape: Option<&'w Path>,
+}
+
+/// A finding of `doctor`.
+pub(super) struct Found {
+    pub(super) id: String,
+    pub(super) severity: String,
+    pub(super) title: String,
+}
 
 /// The answer of `doctor`.
 pub(super) struct Answer {
-    /// The IDs of the findings in their order; findings about the whole machine are included only if the incident
-    /// changes the machine.
-    pub(super) ids: Vec<String>,
+    /// The findings in their order; those about the whole machine are included only if the incident changes the
+    /// machine.
+    pub(super) found: Vec<Found>,
 }
 
-/// Plays the incident, or its healthy twin; `doctor` records into `tape`.
-pub(super) fn play(incident: &Incident, is_ill: bool, binary: &Path, tape: Option<&Path>) -> Result<Answer> {
+impl Answer {
+    /// The answer if there was none: neither an expected finding nor silence.
+    pub(super) fn not_played() -> Answer {
+        let text = || "not played".to_owned();
+        Answer { found: vec![Found { id: text(), severity: text(), title: text() }] }
+    }
+
+    /// The IDs of the findings in their order.
+    pub(super) fn ids(&self) -> Vec<&str> {
+        self.found.iter().map(|one| one.id.as_str()).collect()
+    }
+}
+
+/// Plays the incident, or its healthy twin.
+pub(super) fn play(incident: &Incident, is_ill: bool, watch: &Watch<'_>) -> Result<Answer> {
     // First wait until no other run has changed the machine's settings.
     let mut knobs = incident.knobs.iter().filter(|_| is_ill);
     let _knob = knobs
@@ -57,7 +83,7 @@ pub(super) fn play(incident: &Incident, is_ill: bool, binary: &Path, tape: Optio
         }
     }
     testkit::wait_until("the traffic runs", || waiting.iter().all(|file| file.exists()));
-    diagnose(incident, of(incident.at), binary, tape)
+    diagnose(incident, of(incident.at), watch)
 }
 
 /// Runs a line of shell in one of the hosts.
@@ -68,7 +94,8 @@ fn shell(lab: &Lab, line: &str, hosts: &Routed) -> Result<()> {
     Ok(())
 }
 
-fn diagnose(incident: &Incident, lab: &Lab, binary: &Path, tape: Option<&Path>) -> Result<Answer> {
+fn diagnose(incident: &Incident, lab: &Lab, watch: &Watch<'_>) -> Result<Answer> {
+    let Watch { binary, seconds, tape } = *watch;
     let mut command = match (incident.at, tape) {
         (At::Machine, _) => Command::new(binary),
         (_, None) => lab.command(binary),
@@ -80,23 +107,24 @@ fn diagnose(incident: &Incident, lab: &Lab, binary: &Path, tape: Option<&Path>) 
         }
     };
     let with_machine = !incident.knobs.is_empty();
-    command.args(["doctor", "--for", WATCHES_S, "-o", "json"]);
+    command.args(["doctor", "--for", seconds, "-o", "json"]);
     if let Some(tape) = tape {
         command.arg("--record").arg(tape);
     }
     let out = command.output()?;
     let says = String::from_utf8_lossy(&out.stderr);
     ensure!(matches!(out.status.code(), Some(0 | 3)), "doctor: {}: {says}", out.status);
-    let mut ids = Vec::new();
+    let mut found = Vec::new();
     for line in String::from_utf8_lossy(&out.stdout).lines() {
         let row: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
         let is_of_machine = row["netns_id"].is_null() && row["netns"].is_null();
-        if let Some(id) = row["id"].as_str().filter(|_| with_machine || !is_of_machine) {
-            ids.push(id.to_owned());
+        let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
+        if with_machine || !is_of_machine {
+            found.push(Found { id: text("id"), severity: text("severity"), title: text("title") });
         }
     }
     if std::env::var_os("INCIDENTS_TELL").is_some() {
         println!("{}{says}", String::from_utf8_lossy(&out.stdout));
     }
-    Ok(Answer { ids })
+    Ok(Answer { found })
 }

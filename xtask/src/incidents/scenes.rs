@@ -16,7 +16,7 @@ pub(super) enum At {
 use At::{Client, Machine, Router, Server};
 
 /// Lines for hosts.
-type Lines = &'static [(At, &'static str)];
+pub(super) type Lines = &'static [(At, &'static str)];
 
 /// An incident and its healthy twin.
 pub(super) struct Incident {
@@ -37,7 +37,7 @@ pub(super) struct Incident {
     pub(super) is_quick: bool,
 }
 
-const NONE: Incident =
+pub(super) const NONE: Incident =
     Incident { name: "", expected: "", at: Router, set_up: &[], fault: &[], traffic: &[], knobs: &[], is_quick: false };
 
 /// A web server and a client that sends requests to it.

@@ -3,6 +3,7 @@
 use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -10,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     needs: &[],
     area: "interfaces",
     about: "Packets arrive with a wrong checksum: they are damaged on the path.",
-    rule: "InCsumErrors of TCP, UDP, ICMP or IP grew.",
+    rule: "InCsumErrors of TCP, UDP, ICMP or IP grew. Less than 1 % of the received packets is a hint.",
     sources: "/proc/net/snmp, netstat, snmp6: InCsumErrors",
     refuted_by: "a program that sends raw packets with wrong checksums, or a network card that checks wrongly.",
     run,
@@ -34,6 +35,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .add(Severity::Warning, Confidence::Certain, "packets arrive damaged: their checksum is wrong".to_owned())
         .proof(proof.into_iter().flatten())
         .lost(lost, "packets dropped")
+        .reach(
+            Reach::part(lost, sample.grown(Snmp, "IpInReceives") + sample.grown(Snmp6, "Ip6InReceives")),
+            "received packets",
+        )
         .remedy(
             "netwren counters 'source = iface and name ~ error and delta > 0'",
             "shows which interface has errors",

@@ -1,8 +1,9 @@
 //! Full accept queues, so that connections are not accepted.
 
-use record::rows::CounterSource::Netstat;
+use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::Queue;
@@ -13,7 +14,7 @@ pub(super) const CHECK: Check = Check {
     area: "tcp",
     about: "The accept queue of a listener is full: its program accepts too slowly.",
     rule: "TcpExtListenOverflows grew, or more connections than its backlog wait in a listener's accept queue at both \
-           readings.",
+           readings. It is a hint if the queue is no longer full and most connections were accepted.",
     sources: "/proc/net/netstat: ListenOverflows, ListenDrops; accept queues of listeners via sock_diag",
     refuted_by: "empty accept queues in `netwren sockets 'state = listen' --watch`.",
     run,
@@ -44,6 +45,12 @@ fn is_full(listener: &Queue) -> bool {
 
 fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue]) {
     let worst = full.iter().max_by_key(|one| one.queue);
+    // A client's kernel repeats the SYN after a second: a queue that was full for a moment costs that second.
+    let opened = sample.grown(Snmp, "TcpPassiveOpens");
+    let reach = match worst {
+        Some(_) => Reach::part(lost, lost),
+        None => Reach::part(lost, lost.saturating_add(opened)).or_more_than(50),
+    };
     let title = match worst {
         Some(one) => format!("{} accepts too slowly: its accept queue is full", one.words()),
         None => "an accept queue overflows: its program accepts too slowly".to_owned(),
@@ -61,6 +68,7 @@ fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue
         .proof(proof.into_iter().flatten())
         .proof(queues)
         .lost(lost, "connections not accepted")
+        .reach(reach, "")
         .remedy("", "make the program accept faster: more workers, no slow work between two accepts", "");
     if is_capped {
         let double = limit_of_all.unwrap_or(0).saturating_mul(2);

@@ -50,6 +50,7 @@ mod port_exhaustion;
 mod probe;
 mod qdisc_drop;
 mod rcv_prune;
+mod reach;
 mod reassembly;
 mod refused;
 mod retransmits;

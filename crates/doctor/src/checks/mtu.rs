@@ -3,6 +3,8 @@
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::no_route::moved_packets;
+use super::reach::Reach;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -10,7 +12,8 @@ pub(super) const CHECK: Check = Check {
     needs: &[],
     area: "routing",
     about: "Packets are dropped because they exceed the MTU of the next link.",
-    rule: "IpFragFails, Ip6FragFails or Ip6InTooBigErrors grew by at least 3.",
+    rule: "IpFragFails, Ip6FragFails or Ip6InTooBigErrors grew by at least 3. Up to 5 % of the packets is a hint: \
+           path MTU discovery needs them.",
     sources: "/proc/net/snmp: FragFails; snmp6: Ip6FragFails, Ip6InTooBigErrors",
     refuted_by: "senders that then send smaller packets: path MTU discovery drops a few packets on each path.",
     run,
@@ -30,6 +33,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .add(Severity::Warning, Confidence::Certain, "packets are too large for their next link".to_owned())
         .proof(proof.into_iter().flatten())
         .lost(lost, "packets dropped")
+        .reach(Reach::part(lost, moved_packets(sample)).or_more_than(5), "packets")
         .remedy("ip link show", "shows the MTU of each interface: it must be the same along a path", "")
         .remedy(
             "nft add rule inet filter forward tcp flags syn tcp option maxseg size set rt mtu",

@@ -4,6 +4,7 @@ use record::Addr;
 use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::DropSeen;
 
@@ -47,8 +48,15 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .object(family)
             .proof(proof.into_iter().flatten())
             .lost(lost, "packets dropped")
+            .reach(Reach::part(lost, moved_packets(sample)), "packets")
             .remedy("netwren routes 'destination = default'", "shows whether there is a default route", "");
     }
+}
+
+/// Returns the packets of both families that this host received or sent.
+pub(super) fn moved_packets(sample: &Sample) -> u64 {
+    let of = |source, names: [&str; 2]| names.iter().map(|name| sample.grown(source, name)).sum::<u64>();
+    of(Snmp, ["IpInReceives", "IpOutRequests"]) + of(Snmp6, ["Ip6InReceives", "Ip6OutRequests"])
 }
 
 /// Returns the number of received IPv6 packets to hosts that had no route. Packets to multicast groups are left out: a

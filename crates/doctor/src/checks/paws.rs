@@ -1,8 +1,9 @@
 //! Segments whose timestamp is older than an earlier segment's.
 
-use record::rows::CounterSource::Netstat;
+use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
 
 /// Fewest segments for a finding; every network has a few old duplicates.
@@ -11,34 +12,54 @@ const SOME: u64 = 10;
 const COUNTERS: &[&str] =
     &["TcpExtPAWSActive", "TcpExtPAWSEstab", "TcpExtPAWSTimewait", "TcpExtPAWSOldAck", "TcpExtBeyondWindow"];
 
+/// Counters of segments that overtook others on the path.
+const REORDERED: &[&str] = &["TcpExtTCPSACKReorder", "TcpExtTCPRenoReorder", "TcpExtTCPTSReorder"];
+
 pub(super) const CHECK: Check = Check {
     id: "paws",
     needs: &[Probe::Drops],
     area: "tcp",
     about: "Segments are rejected because their timestamp is older than a previous one.",
-    rule: "PAWSEstab, PAWSActive, PAWSTimewait and PAWSOldAck together grew by at least 10.",
+    rule: "PAWSEstab, PAWSActive and PAWSTimewait together grew by at least 10. Less than 1 % of the received segments \
+           is a hint, as are no more than the segments that overtook others (TCPSACKReorder, TCPTSReorder).",
     sources: "/proc/net/netstat; the tracepoint kfree_skb via BPF: TCP_RFC7323_PAWS",
     refuted_by: "old duplicates on a path that reorders packets by seconds.",
     run,
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let of_paws = COUNTERS.iter().filter(|name| name.contains("PAWS"));
+    // Old acknowledgements without data are harmless: a later one overtook them.
+    let of_paws = COUNTERS.iter().filter(|name| name.contains("PAWS") && !name.ends_with("OldAck"));
     let lost: u64 = of_paws.map(|name| sample.grown(Netstat, name)).sum();
     if lost < SOME {
         return;
     }
+    // Acknowledgements that others overtook are old as well, and harmless.
+    let overtaken: u64 = REORDERED.iter().map(|name| sample.grown(Netstat, name)).sum();
+    let is_reordered = overtaken >= lost;
+    let (why, reach) = match is_reordered {
+        true => ("others overtook them on the path", Reach::Nobody),
+        false => {
+            let reach = Reach::part(lost, sample.grown(Snmp, "TcpInSegs"));
+            ("several hosts, or clocks, share one address", reach)
+        }
+    };
     let dropped = sample.around.dropped(CHECK.id);
-    let title = "segments are rejected because of old timestamps: several hosts, or clocks, share one address";
-    found
-        .add(Severity::Warning, Confidence::Likely, format!("{title}{}", dropped.example()))
-        .proof(COUNTERS.iter().filter_map(|name| sample.evidence(Netstat, name, None)))
+    let title = format!("segments are rejected because of old timestamps: {why}{}", dropped.example());
+    let draft = found
+        .add(Severity::Warning, Confidence::Likely, title)
+        .proof(COUNTERS.iter().chain(REORDERED).filter_map(|name| sample.evidence(Netstat, name, None)))
         .proof(dropped.evidence())
         .lost(lost, "segments dropped")
-        .remedy("", "check for a load balancer or NAT on the path that mixes timestamps of several hosts", "")
-        .remedy(
-            "sysctl -w net.ipv4.tcp_timestamps=0",
-            "disables timestamps in new connections",
-            "no protection against wrapped sequence numbers, less precise round-trip times",
-        );
+        .reach(reach, "received segments");
+    // Without timestamps, a path that reorders packets becomes slower still.
+    if is_reordered {
+        draft.remedy("", "look for a router that sends the packets of one connection over several links", "");
+        return;
+    }
+    draft.remedy("", "check for a load balancer or NAT on the path that mixes timestamps of several hosts", "").remedy(
+        "sysctl -w net.ipv4.tcp_timestamps=0",
+        "disables timestamps in new connections",
+        "no protection against wrapped sequence numbers, less precise round-trip times",
+    );
 }

@@ -1,8 +1,9 @@
 //! Full receive buffers of TCP sockets.
 
-use record::rows::CounterSource::Netstat;
+use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
 
 /// Counters of data that was discarded because of a full buffer.
@@ -20,7 +21,8 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Sockets],
     area: "tcp",
     about: "Received segments are discarded because a receive buffer is full; the peer must retransmit them.",
-    rule: "RcvPruned, OfoPruned, TCPRcvQDrop, TCPOFODrop, TCPBacklogDrop or TCPZeroWindowDrop grew by at least 5.",
+    rule: "RcvPruned, OfoPruned, TCPRcvQDrop, TCPOFODrop, TCPBacklogDrop or TCPZeroWindowDrop grew by at least 5. \
+           Less than 1 % of the received segments is a hint.",
     sources: "/proc/net/netstat",
     refuted_by: "no rows in `netwren sockets 'recv_q > 64k' --watch`.",
     run,
@@ -42,6 +44,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .socket(worst)
         .proof(proof)
         .lost(lost, "segments discarded")
+        .reach(Reach::part(lost, sample.grown(Snmp, "TcpInSegs")), "received segments")
         .remedy("netwren sockets 'proto = tcp' --sort recv_q --limit 10", "shows the processes that do not read", "")
         .remedy("", "set a larger third number in net.ipv4.tcp_rmem", "each socket may take that much memory");
 }

@@ -3,6 +3,7 @@
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Sample};
 
 /// Fewest packets for a finding; fewer are normal noise.
@@ -16,7 +17,7 @@ pub(super) const CHECK: Check = Check {
     needs: &[],
     area: "routing",
     about: "Fragmented packets arrive incomplete, or there is no room to reassemble them.",
-    rule: "IpReasmFails or Ip6ReasmFails grew by at least 5.",
+    rule: "IpReasmFails or Ip6ReasmFails grew by at least 5. Less than 1 % of the fragments is a hint.",
     sources: "/proc/net/snmp, snmp6: ReasmFails, ReasmTimeout; /proc/net/sockstat: FRAG memory",
     refuted_by: "senders that send single fragments on purpose.",
     run,
@@ -34,6 +35,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(proof)
         .proof(sample.evidence(record::rows::CounterSource::Sockstat, "FRAG.memory", None))
         .lost(lost, "packets not reassembled")
+        .reach(
+            Reach::part(lost, sample.grown(Snmp, "IpReasmReqds") + sample.grown(Snmp6, "Ip6ReasmReqds")),
+            "fragments",
+        )
         .remedy("", "make the sender send datagrams that fit the path MTU", "")
         .remedy(
             "sysctl -w net.ipv4.ipfrag_high_thresh=8388608",

@@ -366,6 +366,27 @@ fn what_is_routine_is_no_finding() {
 }
 
 #[test]
+fn filters_are_no_queues_and_overtaken_acknowledgements_no_old_clocks() {
+    let rows: &[Row] = &[
+        (Qdisc, "drops", "eth0 clsact ffff: ingress", 0, 30),
+        (Qdisc, "packets", "eth0 clsact ffff: ingress", 0, 50),
+        (Netstat, "TcpExtPAWSOldAck", "", 0, 20),
+    ];
+    let mut sample = Sample::of(rows);
+    sample.around.drops = Some(Vec::new());
+    assert_eq!(diagnose(&[sample]), []);
+    let old = |overtaken| {
+        let rows = [
+            (Netstat, "TcpExtPAWSEstab", "", 0, 40),
+            (Netstat, "TcpExtTCPSACKReorder", "", 0, overtaken),
+            (Snmp, "TcpInSegs", "", 0, 1000),
+        ];
+        diagnose(&[Sample::of(&rows)])[0].severity
+    };
+    assert_eq!((old(60), old(30)), (Severity::Hint, Severity::Warning));
+}
+
+#[test]
 fn what_connection_tracking_drops_is_no_rule() {
     let mut sample = Sample::of(ILL[0].2);
     dropped(&mut sample, drop_of("NETFILTER_DROP", "nf_hook_slow", 52));

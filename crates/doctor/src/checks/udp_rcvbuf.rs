@@ -4,6 +4,7 @@ use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::losers::{Loser, losers};
+use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -12,7 +13,7 @@ pub(super) const CHECK: Check = Check {
     area: "udp",
     about: "Datagrams are dropped because the receive buffer of their socket is full: its program reads too slowly.",
     rule: "UdpRcvbufErrors, UdpMemErrors or their IPv6 counterparts grew; the finding names the socket whose own drop \
-           counter grew.",
+           counter grew. Less than 1 % of the datagrams is a hint, unless the buffer is still full.",
     sources: "/proc/net/snmp, snmp6: RcvbufErrors, MemErrors; drops of each socket via sock_diag",
     refuted_by: "`netwren counters 'name ~ RcvbufErrors' --watch` without growth.",
     run,
@@ -25,6 +26,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let losers = losers(&sample.before.udp, &sample.after.udp);
+    // A socket that is full now may have lost everything that was sent to it, whatever others received.
+    let is_full = |one: &Loser<'_>| one.socket.limit.is_some_and(|limit| one.socket.queue >= limit / 2);
+    let got = sample.grown(Snmp, "UdpInDatagrams") + sample.grown(Snmp6, "Udp6InDatagrams");
+    let is_now = of_memory > 0 || losers.first().is_some_and(is_full);
+    let reach = Reach::part(lost, if is_now { lost } else { lost.saturating_add(got) });
     let title = match losers.first() {
         Some(one) => format!("{} reads too slowly: its receive buffer is full", one.socket.words()),
         None if of_memory > 0 => "UDP has reached its memory limit (net.ipv4.udp_mem)".to_owned(),
@@ -43,6 +49,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(of_all.into_iter().flatten())
         .proof(of_sockets)
         .lost(lost, "datagrams dropped")
+        .reach(reach, if is_now { "" } else { "datagrams" })
         .remedy("", "make the program read faster, or request a larger buffer (SO_RCVBUF)", "")
         .remedy(
             "sysctl -w net.core.rmem_default=1048576 net.core.rmem_max=4194304",

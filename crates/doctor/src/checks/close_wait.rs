@@ -12,8 +12,9 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Sockets],
     area: "tcp",
     about: "A program does not close connections that its peers have closed: they accumulate in CLOSE_WAIT.",
-    rule: "A process has at least 50 connections in CLOSE_WAIT at both readings, and no fewer at the second.",
-    sources: "connection states via sock_diag",
+    rule: "A process has at least 50 connections in CLOSE_WAIT at both readings, and no fewer at the second. \
+           Connections on which it sent data within two seconds do not count: only their peers' direction is closed.",
+    sources: "connection states, send queues and times of the last data via sock_diag",
     refuted_by: "a decreasing number in `netwren sockets 'state = close_wait' --by process --watch`.",
     run,
 };

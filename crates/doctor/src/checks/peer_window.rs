@@ -1,25 +1,34 @@
 //! Peers that do not read their data.
 
+use record::Proto;
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::Stuck;
 
 pub(super) const CHECK: Check = Check {
     id: "peer-window",
     needs: &[Probe::Sockets],
     area: "tcp",
     about: "A peer does not read: its receive window is closed, and this host waits.",
-    rule: "The same connection probes a closed window at both readings.",
+    rule: "The same connection probes a closed window at both readings, and its peer acknowledged nothing between \
+           them. It is a hint if the peer is a client of this host: players pause on purpose.",
     sources: "connection timers via sock_diag: probe",
     refuted_by: "a send queue that shrinks in `netwren sockets 'timer = probe' --watch`.",
     run,
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let was = |cookie: u64| cookie != 0 && sample.before.stuck.iter().any(|one| one.cookie == cookie && one.is_window);
-    let all: Vec<_> =
-        sample.after.stuck.iter().filter(|one| one.is_window && one.send_q > 0 && was(one.cookie)).collect();
+    let was = |now: &&Stuck| {
+        let is_same = |one: &Stuck| one.cookie == now.cookie && one.is_window;
+        let before = sample.before.stuck.iter().find(|one| now.cookie != 0 && is_same(one));
+        before.is_some_and(|before| before.acked.is_none() || before.acked == now.acked)
+    };
+    let is_client = |one: &Stuck| sample.after.served.contains(&(Proto::Tcp, one.local_port));
+    let mut all: Vec<_> = sample.after.stuck.iter().filter(|one| one.is_window && one.send_q > 0).filter(was).collect();
+    all.sort_by_key(|one| is_client(one));
     let Some(first) = all.first() else { return };
     let who = if first.owner.is_known() { format!(" for {}", first.owner) } else { String::new() };
     let title = format!("{} does not read: its receive window{who} is closed", first.peer);
@@ -30,6 +39,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .holder(&first.owner)
         .proof(proof)
         .cost("the connection stalls until the peer reads")
+        .reach(if is_client(first) { Reach::Nobody } else { Reach::part(1, 1) }, "")
         .remedy("netwren sockets 'timer = probe' -o wide", "shows all connections in this state", "")
         .remedy("", "check the program at the other end: it is busy, stopped, or waiting for something else", "");
 }

@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     about: "Large packets to a peer are lost while small ones pass, and no router reports that they are too large.",
     rule: "A connection with more than 1200 unacknowledged bytes has retransmitted the same segment at least twice at \
            both readings, while other connections to the same peer work, or several were established and did not get \
-           past their first large segment.",
+           past their first large segment. A single connection counts only if it never got a large segment through.",
     sources: "timers, retransmissions, send queues and acknowledged bytes of connections via sock_diag",
     refuted_by: "`ping -M do -s 1472 ADDRESS` with an answer.",
     run,
@@ -30,14 +30,22 @@ fn is_alive(sample: &Sample, stuck: &Stuck) -> bool {
     sample.after.at_ease.contains_key(&stuck.peer) || is_first(stuck) && others.filter(|one| is_first(one)).count() > 0
 }
 
+/// True if the path's MTU explains the connection: it never got a large segment through, or others to the same peer
+/// have stopped as well. One that worked and stopped alone lost its peer: several hosts may share the address.
+fn is_explained(stuck: &Stuck, all: &[&Stuck]) -> bool {
+    let is_other = |one: &&&Stuck| one.peer == stuck.peer && one.cookie != stuck.cookie;
+    stuck.acked.is_none_or(|acked| acked < LARGE.into()) || all.iter().any(|one| is_other(&one))
+}
+
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let (before, after) = (&sample.before.stuck, &sample.after.stuck);
     let was_stuck = |cookie: u64| cookie != 0 && before.iter().any(|one| one.cookie == cookie && !one.is_window);
-    let stuck: Vec<_> = after
+    let all: Vec<&Stuck> = after
         .iter()
         .filter(|one| !one.is_window && one.send_q >= LARGE && was_stuck(one.cookie))
         .filter(|one| is_alive(sample, one))
         .collect();
+    let stuck: Vec<_> = all.iter().filter(|one| is_explained(one, &all)).collect();
     let Some(first) = stuck.first() else { return };
     let title =
         format!("large packets to {} are lost, small ones pass: the path MTU is smaller than announced", first.peer);

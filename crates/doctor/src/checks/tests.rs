@@ -290,7 +290,17 @@ fn unread(logged: Option<(i64, i64)>) -> UnreadRule {
 
 fn stuck(cookie: u64, is_window: bool) -> Stuck {
     let (name, owner) = (format!("socket {cookie}"), holder("client"));
-    Stuck { cookie, name, peer: PEER.into(), owner, is_window, send_q: 9000, again: 3, acked: Some(100) }
+    Stuck {
+        cookie,
+        name,
+        peer: PEER.into(),
+        owner,
+        is_window,
+        send_q: 9000,
+        again: 3,
+        local_port: 40_000,
+        acked: Some(100),
+    }
 }
 
 #[test]
@@ -363,6 +373,30 @@ fn what_is_routine_is_no_finding() {
         let two = || [1, 2].map(|cookie| Stuck { acked: Some(90_000), ..stuck(cookie, false) }).to_vec();
         (sample.before.stuck, sample.after.stuck) = (two(), two());
     });
+}
+
+#[test]
+fn readers_that_read_and_clients_that_pause_are_no_warning() {
+    let unread = |read: (u64, u64), is_service: bool| {
+        let mut sample = Sample::of(&[]);
+        let of = |read| vec![Queue { read: Some(read), ..queue(1, "a", 70_000, 128) }];
+        (sample.before.unread, sample.after.unread) = (of(read.0), of(read.1));
+        if is_service {
+            sample.after.served.insert((record::Proto::Tcp, 80));
+        }
+        diagnose(&[sample]).first().map(|one| one.severity)
+    };
+    assert_eq!(unread((5, 6), true), None);
+    assert_eq!((unread((5, 5), true), unread((5, 5), false)), (Some(Severity::Warning), Some(Severity::Hint)));
+    let window = |acked: (u64, u64), local_port| {
+        let mut sample = Sample::of(&[]);
+        let of = |acked| vec![Stuck { acked: Some(acked), local_port, ..stuck(1, true) }];
+        (sample.before.stuck, sample.after.stuck) = (of(acked.0), of(acked.1));
+        sample.after.served.insert((record::Proto::Tcp, 80));
+        diagnose(&[sample]).first().map(|one| one.severity)
+    };
+    assert_eq!(window((5, 6), 40_000), None);
+    assert_eq!((window((5, 5), 40_000), window((5, 5), 80)), (Some(Severity::Warning), Some(Severity::Hint)));
 }
 
 #[test]
@@ -458,7 +492,16 @@ fn holder(name: &str) -> Holder {
 }
 
 fn queue(cookie: u64, name: &str, queue: u32, limit: u32) -> Queue {
-    Queue { cookie, name: name.into(), owner: holder("server"), queue, limit: Some(limit), drops: Some(queue) }
+    Queue {
+        cookie,
+        name: name.into(),
+        owner: holder("server"),
+        queue,
+        limit: Some(limit),
+        drops: Some(queue),
+        port: 80,
+        read: None,
+    }
 }
 
 #[test]

@@ -1,16 +1,20 @@
 //! Programs that do not read their data.
 
+use record::Proto;
 use record::rows::{Confidence, Evidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::Queue;
 
 pub(super) const CHECK: Check = Check {
     id: "unread-queue",
     needs: &[Probe::Sockets],
     area: "tcp",
     about: "A program does not read received data: its peer has to wait.",
-    rule: "A connection has 64 KiB or more of unread data at both readings, and no less at the second.",
-    sources: "receive queues via sock_diag",
+    rule: "A connection has 64 KiB or more of unread data at both readings, no less at the second, and its program \
+           read nothing between them. It is a hint at a client: players pause on purpose.",
+    sources: "receive queues and received bytes via sock_diag",
     refuted_by: "a program that waits on purpose, for example for a slow disk.",
     run,
 };
@@ -18,7 +22,10 @@ pub(super) const CHECK: Check = Check {
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     for one in sample.after.unread.iter().filter(|one| one.cookie != 0) {
         let before = sample.before.unread.iter().find(|before| before.cookie == one.cookie);
-        let Some(before) = before.filter(|before| before.queue <= one.queue) else { continue };
+        let has_read = |before: &Queue| before.read.is_some() && before.read != one.read;
+        let Some(before) = before.filter(|before| before.queue <= one.queue && !has_read(before)) else { continue };
+        let is_service = sample.after.served.contains(&(Proto::Tcp, one.port));
+        let reach = if is_service { Reach::part(1, 1) } else { Reach::Nobody };
         let who = &one.owner;
         let title = format!("{who} does not read from {}: {} KiB are waiting", one.name, one.queue / 1024);
         found
@@ -31,6 +38,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 limit: one.limit.map(i64::from),
             }])
             .cost("its peer cannot send: the receive window is closed, or closes soon")
+            .reach(reach, "")
             .remedy("", "find out what the program is waiting for (a lock, a disk, another peer)", "");
     }
 }

@@ -34,6 +34,8 @@ pub struct SocketCensus {
     pub destinations: BTreeMap<(Addr, PeerHost, u16), PortsInUse>,
     /// Ports with a listener or an unconnected UDP socket.
     pub served: BTreeSet<(Proto, u16)>,
+    /// Local TCP ports outside the kernel's range that have a connection, or had one until a minute ago.
+    pub used: BTreeSet<u16>,
     /// Connections with retransmitted SYNs and no answer, by peer and port.
     pub unanswered: BTreeMap<(PeerHost, u16), u32>,
     /// Connections that the peer has closed and the program has not, by owner.
@@ -102,6 +104,8 @@ pub struct Stuck {
     pub send_q: u32,
     /// Consecutive retransmissions or probes.
     pub again: u8,
+    /// Its local port.
+    pub local_port: u16,
     /// Bytes that the peer has acknowledged since the connection began; `None` if the number is unknown.
     pub acked: Option<u64>,
 }
@@ -130,6 +134,10 @@ pub struct Queue {
     pub limit: Option<u32>,
     /// Packets that the socket dropped since it was made.
     pub drops: Option<u32>,
+    /// Local port; 0 if it has none.
+    pub port: u16,
+    /// Bytes of a TCP connection that its program has read since it began; `None` if the number is unknown.
+    pub read: Option<u64>,
 }
 
 /// Local ports in use towards one destination.
@@ -249,7 +257,7 @@ impl SocketCensus {
             State::SYN_SENT if socket.retrans > 0 => {
                 add_one(&mut self.unanswered, (peer.clone(), socket.peer.port), &mut self.over);
             }
-            State::CLOSE_WAIT => self.add_unclosed(socket, iface, owner),
+            State::CLOSE_WAIT if !is_sending(socket) => self.add_unclosed(socket, iface, owner),
             _ => {}
         }
         let is_window = socket.timer == PROBE;
@@ -257,6 +265,10 @@ impl SocketCensus {
             self.add_stuck(socket, &peer, is_window, owner);
         } else if matches!(socket.state, State::ESTABLISHED | State::TIME_WAIT) && socket.wqueue.unwrap_or(0) == 0 {
             add_one(&mut self.at_ease, peer.clone(), &mut self.over);
+        }
+        let is_begun = !matches!(socket.state, State::SYN_SENT | State::SYN_RECV);
+        if is_begun && !socket.peer.is_unset() && !(ports.0..=ports.1).contains(&socket.local.port) {
+            self.used.insert(socket.local.port);
         }
         if (ports.0..=ports.1).contains(&socket.local.port) && !socket.peer.is_unset() {
             let key = (socket.local.addr.unmapped(), peer, socket.peer.port);
@@ -284,7 +296,8 @@ impl SocketCensus {
         let Queue { cookie, name, owner, .. } = queue(socket, &peer.iface, None, owner);
         let (peer, send_q) = (peer.clone(), socket.wqueue.unwrap_or(0));
         let acked = socket.tcp_info.and_then(|info| info.bytes_acked());
-        self.stuck.push(Stuck { cookie, name, peer, owner, is_window, send_q, again: socket.retrans, acked });
+        let (again, local_port) = (socket.retrans, socket.local.port);
+        self.stuck.push(Stuck { cookie, name, peer, owner, is_window, send_q, again, local_port, acked });
     }
 
     fn add_unclosed(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
@@ -301,6 +314,18 @@ impl SocketCensus {
 /// Values of `idiag_timer`.
 const RETRANSMIT: Timer = Timer(1);
 const PROBE: Timer = Timer(4);
+
+/// A program that sent data less than this long ago, in milliseconds, is still sending.
+const SENDING_MS: u32 = 2000;
+
+/// True for a connection whose peer has closed its direction only and still receives: `wget` and `curl` may do so.
+fn is_sending(socket: &Socket<'_>) -> bool {
+    let is_recent = socket.tcp_info.is_some_and(|info| {
+        // The kernel also sets the time when the connection begins.
+        info.bytes_sent().is_some_and(|sent| sent > 0) && info.last_data_sent_ms().is_some_and(|ms| ms < SENDING_MS)
+    });
+    socket.wqueue.unwrap_or(0) > 0 || is_recent
+}
 
 fn add_one<K: Ord>(all: &mut BTreeMap<K, u32>, key: K, over: &mut u64) {
     if all.len() < SOCKETS_MAX || all.contains_key(&key) {
@@ -322,7 +347,10 @@ fn queue(socket: &Socket<'_>, iface: &str, limit: Option<u32>, owner: &mut NameO
         true => local,
         false => format!("{local} from {}", endpoint(&socket.peer, of_peer)),
     };
-    Queue { cookie: socket.cookie, name, owner: owner(), queue: socket.rqueue, limit, drops: None }
+    let received = socket.tcp_info.and_then(|info| info.bytes_received());
+    let read = received.map(|received| received.saturating_sub(socket.rqueue.into()));
+    let (cookie, port, queue) = (socket.cookie, socket.local.port, socket.rqueue);
+    Queue { cookie, name, owner: owner(), queue, limit, drops: None, port, read }
 }
 
 fn endpoint(end: &Endpoint, iface: &str) -> String {

@@ -4,6 +4,7 @@ use record::Proto;
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::DropSeen;
 
@@ -16,7 +17,8 @@ pub(super) const CHECK: Check = Check {
     area: "services",
     about: "Packets arrive for a port on which no program listens.",
     rule: "At least 10 datagrams (UdpNoPorts, Udp6NoPorts) or segments (dropped as NO_SOCKET, with resets sent) \
-           arrived for a closed port.",
+           arrived for a closed port, without late answers to this host's clients. It is a hint, because scans do the \
+           same, unless connections to that port show that a program served it a minute ago.",
     sources: "/proc/net/snmp, snmp6: NoPorts, OutRsts; the tracepoint kfree_skb via BPF",
     refuted_by: "a scan: `netwren drops 'reason = NO_SOCKET' --events --for 5` then shows many ports.",
     run,
@@ -32,7 +34,10 @@ fn is_answer(sample: &Sample, one: &DropSeen) -> bool {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let dropped = sample.around.dropped(CHECK.id);
+    let of_udp = dropped.all.iter().filter(|one| one.proto == "udp" && is_answer(sample, one));
+    let late: u64 = of_udp.map(|one| one.count).sum();
     let datagrams = sample.grown(Snmp, "UdpNoPorts") + sample.grown(Snmp6, "Udp6NoPorts");
+    let datagrams = datagrams.saturating_sub(late);
     let of_tcp = dropped.all.iter().filter(|one| one.proto == "tcp" && !is_answer(sample, one));
     let of_tcp: u64 = of_tcp.map(|one| one.count).sum();
     let segments = of_tcp.min(sample.grown(Snmp, "TcpOutRsts"));
@@ -41,10 +46,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let proto = if datagrams >= segments { "udp" } else { "tcp" };
-    let port = dropped.all.iter().find(|one| one.proto == proto).and_then(|one| Some(one.ports?.1));
+    let port =
+        dropped.all.iter().find(|one| one.proto == proto && !is_answer(sample, one)).and_then(|one| Some(one.ports?.1));
     let which = port.map_or("a port".to_owned(), |port| format!("{proto} port {port}"));
     let kind = if proto == "udp" { Proto::Udp } else { Proto::Tcp };
     let is_elsewhere = port.is_some_and(|port| sample.after.served.contains(&(kind, port)));
+    let was_served = port.is_some_and(|port| proto == "tcp" && sample.after.used.contains(&port)) && !is_elsewhere;
     let at = if is_elsewhere { " on the requested address" } else { "" };
     let proof = [
         sample.evidence(Snmp, "UdpNoPorts", None),
@@ -61,6 +68,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(proof.into_iter().flatten())
         .proof(dropped.evidence())
         .lost(lost, "packets refused")
+        .reach(if was_served { Reach::part(lost, lost) } else { Reach::Nobody }, "")
         .remedy("netwren listeners", "lists the listeners: a service that is down is missing", "")
         .remedy("", "start the service, make it listen on that address, or reconfigure the clients", "");
 }

@@ -3,6 +3,7 @@
 use record::rows::CounterSource::{Conntrack, Snmp};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::words::percent;
 use super::{Check, Findings, Sample};
 
@@ -15,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     area: "conntrack",
     about: "Packets arrive that match no tracked connection: rules treat them as invalid, NAT skips them.",
     rule: "`invalid` grew by at least 20, and by 1 % of the packets; not if one direction of a flow takes another \
-           path.",
+           path. It is a hint: scans and backscatter match no connection either.",
     sources: "ctnetlink or /proc/net/stat/nf_conntrack: invalid; /proc/net/snmp: InReceives, OutRequests",
     refuted_by: "`invalid` that does not grow in `netwren nat stats --watch`.",
     run,
@@ -33,6 +34,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object("nf_conntrack")
         .proof(sample.evidence(Conntrack, "invalid", None))
         .lost(invalid, "invalid packets: never translated, and dropped if a rule does so")
+        .reach(Reach::Nobody, "")
         .remedy(
             "sysctl -w net.netfilter.nf_conntrack_log_invalid=255",
             "makes the kernel log why they are invalid",

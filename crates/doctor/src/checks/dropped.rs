@@ -35,6 +35,20 @@ impl<'s> Dropped<'s> {
         self.all.iter().take(SHOWN_MAX).map(of).collect()
     }
 
+    /// Returns how many of `counted` packets were for one host: those that are known to be for a group or for all hosts
+    /// are left out.
+    pub(super) fn for_hosts(&self, counted: u64) -> u64 {
+        let for_groups = self.all.iter().filter(|one| one.is_to_group()).map(|one| one.count).sum();
+        counted.saturating_sub(for_groups)
+    }
+
+    /// Returns the drops for which `is_it` is true.
+    pub(super) fn only(self, is_it: impl Fn(&DropSeen) -> bool) -> Dropped<'s> {
+        let all: Vec<&DropSeen> = self.all.into_iter().filter(|one| is_it(one)).collect();
+        let count = all.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count));
+        Dropped { all, count }
+    }
+
     /// Returns the first packet of the most frequent drop as part of a sentence: `: 10.0.0.1 to 10.0.0.2 (icmp)`.
     pub(super) fn example(&self) -> String {
         let packet = self.all.iter().find_map(|one| one.packet());
@@ -43,6 +57,15 @@ impl<'s> Dropped<'s> {
 }
 
 impl Surroundings {
+    /// Returns the drops of received frames that need no finding of the interface: their protocol is unsupported, or a
+    /// CPU's backlog was full. Returns `None` if drops were not counted.
+    pub(super) fn explained(&self, iface: &[u8]) -> Option<u64> {
+        let index = self.links.iter().find(|link| link.name.as_bytes() == iface).map_or(0, |link| link.index);
+        let is_known = |one: &DropSeen| ["", "softnet-drop"].contains(&cause_of(&one.reason, &one.place, one.proto));
+        let is_here = |one: &&DropSeen| one.ifindex == index && is_known(one);
+        Some(self.drops.as_ref()?.iter().filter(is_here).map(|one| one.count).sum())
+    }
+
     /// Returns the drops that the check `id` explains.
     pub(super) fn dropped(&self, id: &str) -> Dropped<'_> {
         Dropped::of(self.drops.as_deref().unwrap_or_default(), |one| cause_of(&one.reason, &one.place, one.proto) == id)

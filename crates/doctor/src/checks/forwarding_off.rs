@@ -13,7 +13,8 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Drops],
     area: "routing",
     about: "Packets for other hosts arrive here, but this host does not forward.",
-    rule: "IpInAddrErrors or Ip6InAddrErrors grew by at least 5 while ip_forward (forwarding) is 0.",
+    rule: "IpInAddrErrors or Ip6InAddrErrors grew by at least 5 while ip_forward (forwarding) is 0; not by broadcasts \
+           of another subnet.",
     sources: "/proc/net/snmp: InAddrErrors; snmp6; net.ipv4.ip_forward, net.ipv6.conf.all.forwarding",
     refuted_by: "a neighbour that sends here by mistake, because of an outdated address.",
     run,
@@ -23,12 +24,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     for (source, counter, setting) in
         [(Snmp, "IpInAddrErrors", "ipv4/ip_forward"), (Snmp6, "Ip6InAddrErrors", "ipv6/conf/all/forwarding")]
     {
-        let lost = sample.grown(source, counter);
+        let dropped = sample.around.dropped(CHECK.id);
+        let lost = dropped.for_hosts(sample.grown(source, counter));
         let forwards = sample.setting(setting, 0);
         if lost < SOME || forwards != Some(0) {
             continue;
         }
-        let dropped = sample.around.dropped(CHECK.id);
         let name = setting.replace('/', ".");
         let title = format!("packets for other hosts are dropped: forwarding is off{}", dropped.example());
         found

@@ -12,14 +12,15 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Drops, Probe::Links],
     area: "addresses",
     about: "IPv6 packets arrive on an interface with IPv6 disabled.",
-    rule: "At least 5 packets, of TCP or UDP among them, were dropped with the reason IPV6DISABLED.",
+    rule: "At least 5 packets for one host, of TCP or UDP among them, were dropped with the reason IPV6DISABLED.",
     sources: "the tracepoint kfree_skb via BPF; net.ipv6.conf.IFACE.disable_ipv6",
     refuted_by: "0 in net.ipv6.conf.IFACE.disable_ipv6.",
     run,
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let dropped = sample.around.dropped(CHECK.id);
+    // Neighbours send to groups (mDNS, router advertisements) whatever this host uses.
+    let dropped = sample.around.dropped(CHECK.id).only(|one| !one.is_to_group());
     let Some(first) = dropped.all.first().filter(|_| dropped.count >= SOME) else { return };
     let is_meant = dropped.all.iter().any(|one| ["tcp", "udp"].contains(&one.proto));
     let severity = if is_meant { Severity::Warning } else { Severity::Hint };

@@ -2,6 +2,7 @@
 
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding; fewer may be forged.
@@ -13,19 +14,17 @@ pub(super) const CHECK: Check = Check {
     area: "addresses",
     about: "Packets arrive with this host's address as source, or with an address that is not valid on a network.",
     rule: "At least 5 packets were dropped with the reasons IP_LOCAL_SOURCE, IP_INVALID_SOURCE, IP_INVALID_DEST or \
-           IP_LOCALNET, not for a multicast group.",
+           IP_LOCALNET, not for a multicast group or broadcast address. It is a hint unless the address is this \
+           host's.",
     sources: "the tracepoint kfree_skb via BPF",
     refuted_by: "no other host with the address: `arping -D -I IFACE ADDRESS`.",
     run,
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let dropped = sample.around.dropped(CHECK.id);
+    // Access points, and bridges with a loop, send packets for groups back to their sender.
+    let dropped = sample.around.dropped(CHECK.id).only(|one| !one.is_to_group());
     let Some(first) = dropped.all.first().filter(|_| dropped.count >= SOME) else { return };
-    // Access points send multicast packets back to their sender.
-    if first.ends.is_some_and(|(_, to)| to.is_multicast()) {
-        return;
-    }
     let own = first.reason == "IP_LOCAL_SOURCE";
     let title = match first.ends.filter(|_| own) {
         Some((from, _)) => format!("another host uses this host's address {}", from.unmapped()),
@@ -37,6 +36,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object(sample.around.iface(first.ifindex))
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
+        .reach(if own { Reach::part(dropped.count, dropped.count) } else { Reach::Nobody }, "")
         .remedy("arping -D -I IFACE ADDRESS", "checks whether another host has the address", "")
         .remedy(
             "",

@@ -3,19 +3,21 @@
 use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::words::{of_object, percent};
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest drops for a finding, which must also be 1 % of all packets; fewer are packets of unsupported protocols.
 const SOME: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
     id: "nic-drops",
-    needs: &[],
+    needs: &[Probe::Drops, Probe::Links],
     area: "interfaces",
     about: "An interface drops intact packets.",
-    rule: "rx_dropped or tx_dropped of an interface grew by at least 10, and by 1 % of its packets.",
-    sources: "RTM_GETLINK: IFLA_STATS64",
+    rule: "rx_dropped or tx_dropped of an interface grew by at least 10, and by 1 % of its packets, without frames of \
+           protocols that this host does not support. If drops are not counted by reason, rx_dropped is only a hint.",
+    sources: "RTM_GETLINK: IFLA_STATS64; the tracepoint kfree_skb via BPF: UNHANDLED_PROTO",
     refuted_by: "protocols that this host does not support (LLDP, other VLANs): they count in rx_dropped and are \
                  harmless.",
     run,
@@ -26,7 +28,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     {
         for (iface, moved) in sample.objects(Iface, dropped) {
             let all = sample.objects(Iface, packets).find(|(other, _)| *other == iface);
+            let is_rx = dropped == "rx_dropped";
+            let explained = if is_rx { sample.around.explained(iface) } else { Some(0) };
             let (lost, all) = (moved.grown(), all.map_or(0, |(_, moved)| moved.grown()));
+            let lost = lost.saturating_sub(explained.unwrap_or(0));
             if lost < SOME || lost.saturating_mul(100) < all {
                 continue;
             }
@@ -37,6 +42,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 .object(name.clone())
                 .proof([of_object(dropped, iface, moved, None)])
                 .lost(lost, "packets dropped")
+                .reach(if explained.is_some() { Reach::part(lost, all) } else { Reach::Nobody }, "")
                 .remedy(
                     "netwren counters 'source = iface and delta > 0' --for 3",
                     "shows the other counters of the interface",

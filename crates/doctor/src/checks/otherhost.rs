@@ -3,6 +3,7 @@
 use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::words::{of_object, percent};
 use super::{Check, Findings, Sample};
 
@@ -15,7 +16,8 @@ pub(super) const CHECK: Check = Check {
     needs: &[],
     area: "interfaces",
     about: "Frames arrive for another hardware address, or for a VLAN that this host does not have.",
-    rule: "rx_otherhost_dropped of an interface grew by at least 10, and by 10 % of the received frames.",
+    rule: "rx_otherhost_dropped of an interface grew by at least 10, and by 10 % of the received frames. It is a \
+           hint: a switch floods frames for addresses that it does not know.",
     sources: "RTM_GETLINK: IFLA_STATS64",
     refuted_by: "an interface in promiscuous mode (during a capture) on a mirror port: this is intended.",
     run,
@@ -39,6 +41,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .object(name.clone())
             .proof([of_object("rx_otherhost_dropped", iface, moved, None)])
             .lost(lost, "frames dropped")
+            .reach(Reach::Nobody, "")
             .remedy("netwren tcpdump -i IFACE -e -c 20", "shows addresses and VLANs of the frames", "")
             .remedy("", "look for a wrong neighbour entry at the sender, or a missing VLAN interface here", "");
     }

@@ -1,24 +1,27 @@
 //! Packets refused because the route to their source uses another interface.
 
-use record::rows::CounterSource::Netstat;
+use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::reach::Reach;
+use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "rp-filter",
-    needs: &[],
+    needs: &[Probe::Drops],
     area: "routing",
     about: "Packets are dropped because the route back to their source uses another interface.",
-    rule: "TcpExtIPReversePathFilter grew.",
-    sources: "/proc/net/netstat: IPReversePathFilter",
+    rule: "TcpExtIPReversePathFilter grew, not by broadcasts alone: hosts of another subnet on the same link send \
+           them to all. Less than 1 % of the received packets is a hint.",
+    sources: "/proc/net/netstat: IPReversePathFilter; the tracepoint kfree_skb via BPF: IP_RPFILTER",
     refuted_by: "forged sources: then the drops are correct.",
     run,
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let name = "TcpExtIPReversePathFilter";
-    let lost = sample.grown(Netstat, name);
+    let dropped = sample.around.dropped(CHECK.id);
+    let lost = dropped.for_hosts(sample.grown(Netstat, name));
     if lost == 0 {
         return;
     }
@@ -26,7 +29,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     found
         .add(Severity::Warning, Confidence::Certain, title)
         .proof(sample.evidence(Netstat, name, None))
+        .proof(dropped.evidence())
         .lost(lost, "packets dropped")
+        .reach(Reach::part(lost, sample.grown(Snmp, "IpInReceives")), "received packets")
         .remedy("netwren routes 'family = inet'", "shows the routes: check where answers to the sources would go", "")
         .remedy(
             "sysctl -w net.ipv4.conf.all.rp_filter=2",

@@ -1,18 +1,20 @@
 //! Packets dropped by a rule of the packet filter.
 
 use record::Proto;
-use record::rows::CounterSource::{Conntrack, Snmp, Snmp6};
+use record::rows::CounterSource::{Conntrack, Snmp};
 use record::rows::{Confidence, NetfilterHook, Severity};
 
-use super::words::percent;
+use super::dropped::Dropped;
+use super::no_route::moved_packets;
+use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
-use crate::seen::DropSeen;
+use crate::seen::{DropSeen, RuleSeen};
 
-/// Fewest drops for a warning, which must also be 1 % of the packets; fewer are normal noise.
+/// Fewest drops for a warning; fewer are normal noise.
 const SOME: u64 = 5;
 /// Fewest drops of expected packets for a hint.
 const FEW: u64 = 3;
-/// Smallest share of packets to closed ports, in percent of all, for a hint.
+/// Smallest share of packets that this host did not ask for, in percent of all, for a hint.
 const MANY_PERCENT: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
@@ -20,9 +22,10 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Drops, Probe::Sockets],
     area: "firewall",
     about: "A rule, or a chain's policy, drops packets that are expected by a program or host.",
-    rule: "At least 5 packets, and 1 % of all, were dropped by nftables or iptables: outgoing, forwarded, or to a port \
-           with a listener. At least 3 such packets are a hint, as are at least 5 packets to closed ports that are 10 \
-           % of all.",
+    rule: "At least 5 packets were dropped by nftables or iptables: packets of this host and answers to it (from 1 % \
+           of all packets on), forwarded ones (from 10 % on), or, by a rule, those to a port with a listener and \
+           without connections (from 50 % on). At least 3 such packets are a hint, as are at least 5 other packets \
+           that are 10 % of all: scans and backscatter.",
     sources: "the tracepoint kfree_skb via BPF: NETFILTER_DROP; nft: the rules and their counters; /proc/net/snmp: \
               InReceives, OutRequests; listeners",
     refuted_by: "a rule that should drop them: then the sender is at fault.",
@@ -36,27 +39,23 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let at_hooks: u64 = dropped.all.iter().filter(|one| one.place == "nf_hook_slow").map(|one| one.count).sum();
     // The two are not read at the same moment: if most of the drops are conntrack's, all are taken to be.
     let of_tracking = if of_tracking.saturating_mul(2) >= at_hooks { at_hooks } else { of_tracking };
-    let count = dropped.count.saturating_sub(of_tracking);
-    let Some(first) = dropped.all.first().filter(|_| count > 0) else { return };
-    let all: u64 = ["IpInReceives", "IpOutRequests"].iter().map(|name| sample.grown(Snmp, name)).sum::<u64>()
-        + ["Ip6InReceives", "Ip6OutRequests"].iter().map(|name| sample.grown(Snmp6, name)).sum::<u64>();
-    let is_waited_for = dropped.all.iter().any(|one| is_waited_for(sample, one));
-    let is_share = |percent: u64| count.saturating_mul(100) >= all.saturating_mul(percent);
-    let severity = match is_waited_for {
-        true if count >= SOME && is_share(1) => Severity::Warning,
-        true if count >= FEW => Severity::Hint,
-        false if count >= SOME && is_share(MANY_PERCENT) && dropped.all.iter().any(|one| is_to_host(one)) => {
-            Severity::Hint
-        }
-        _ => return,
-    };
+    let all = moved_packets(sample);
+    let Some(Hurt { kind, first, count }) = worst(sample, &dropped, of_tracking, all) else { return };
+    let is_unasked = kind == Asked::Unasked;
+    let is_share = count.saturating_mul(100) >= all.saturating_mul(MANY_PERCENT);
+    // Packets that this host did not ask for are worth a word only if they are many, and for one host.
+    if count < if is_unasked { SOME } else { FEW } || is_unasked && (first.is_to_group() || !is_share) {
+        return;
+    }
+    let severity = if count >= SOME && !is_unasked { Severity::Warning } else { Severity::Hint };
     let hook = first.hook.map_or(String::new(), |hook| format!(" at the hook {}", hook.name()));
     let (subject, confidence) = match &first.rule {
         Some(rule) if rule.is_certain => (format!("the rule `{}`", rule.text), Confidence::Certain),
         Some(rule) => (format!("a rule (`{}`)", rule.text), Confidence::Likely),
         None => ("a rule or policy of the packet filter".to_owned(), Confidence::Certain),
     };
-    let title = format!("{subject} drops packets{hook}{}", dropped.example());
+    let example = first.packet().map_or(String::new(), |packet| format!(", such as {packet}"));
+    let title = format!("{subject} drops packets{hook}{example}");
     let chain = first.rule.as_ref().and_then(|rule| rule.chain.as_deref()).filter(|chain| is_plain(chain));
     let (list, effect) = match chain {
         Some(chain) => (format!("nft -a list chain {chain}"), "shows the chain of this rule"),
@@ -67,7 +66,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object(first.hook.map_or("", NetfilterHook::name))
         .proof(dropped.evidence())
         .lost(count, "packets dropped")
-        .also_cost(format!("{} of the packets of this network namespace", percent(count, all.max(count))))
+        .reach(kind.reach(count, all), "packets of this network namespace")
         .remedy(list, effect, "")
         .remedy("", "if the packets are wanted, accept them in a rule before the dropping rule", "");
 }
@@ -78,27 +77,88 @@ fn is_plain(chain: &str) -> bool {
         && chain.split(' ').all(|word| !word.is_empty() && !word.starts_with('-'))
 }
 
-/// True if the packet is for one host, not for a group.
-fn is_to_host(one: &DropSeen) -> bool {
-    one.ends.is_some_and(|(_, to)| !to.is_multicast())
+/// The program or host that asked for a dropped packet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    /// A program of this host sent it, or waits for it as an answer.
+    Own,
+    /// This host forwards for others.
+    Forwarded,
+    /// A rule closes a port on which a program listens, and no connection to the port exists.
+    Closed,
+    /// This host did not ask for it.
+    Unasked,
 }
 
-/// True if the packet is sent or forwarded by this host, or is for a port that is served here.
-fn is_waited_for(sample: &Sample, one: &DropSeen) -> bool {
-    match one.hook {
-        Some(NetfilterHook::Output | NetfilterHook::Postrouting | NetfilterHook::Forward | NetfilterHook::Egress) => {
-            true
-        }
-        _ => {
-            let proto = match one.proto {
-                "tcp" => Proto::Tcp,
-                "udp" => Proto::Udp,
-                _ => return false,
-            };
-            let Some((from, to)) = one.ports else { return false };
-            let is_served = sample.after.served.contains(&(proto, to));
-            // An answer from a service to a client's port.
-            is_served || from < 1024 && to >= 1024
+impl Asked {
+    const ALL: [Asked; 4] = [Asked::Own, Asked::Forwarded, Asked::Closed, Asked::Unasked];
+
+    /// A firewall drops some packets on purpose.
+    fn reach(self, count: u64, all: u64) -> Reach {
+        let part = Reach::part(count, all);
+        match self {
+            Asked::Own => part,
+            Asked::Forwarded => part.or_more_than(10),
+            Asked::Closed => part.or_more_than(50),
+            Asked::Unasked => Reach::Nobody,
         }
     }
+}
+
+/// Packets of one kind.
+struct Hurt<'s> {
+    kind: Asked,
+    first: &'s DropSeen,
+    count: u64,
+}
+
+/// Returns the packets of the kind that hurts most; `of_tracking` of all packets were dropped by connection tracking.
+fn worst<'s>(sample: &Sample, dropped: &Dropped<'s>, of_tracking: u64, all: u64) -> Option<Hurt<'s>> {
+    let of_kind = |kind| {
+        let mut drops = dropped.all.iter().copied().filter(|one| kind_of(sample, one) == kind).peekable();
+        let first = *drops.peek()?;
+        let count = drops.map(|one| one.count).sum::<u64>().saturating_sub(of_tracking);
+        (count > 0).then_some(Hurt { kind, first, count })
+    };
+    let found = Asked::ALL.into_iter().filter_map(of_kind);
+    found.min_by_key(|one| (one.kind.reach(one.count, all).limit(), one.kind == Asked::Unasked))
+}
+
+fn kind_of(sample: &Sample, one: &DropSeen) -> Asked {
+    use NetfilterHook::{Egress, Forward, Output, Postrouting};
+    match one.hook {
+        _ if one.is_to_group() => Asked::Unasked,
+        Some(Output | Postrouting | Egress) => Asked::Own,
+        Some(Forward) => Asked::Forwarded,
+        _ if is_answer(sample, one) => Asked::Own,
+        _ if is_closed(sample, one) => Asked::Closed,
+        _ => Asked::Unasked,
+    }
+}
+
+/// True for an answer to a connection or query of this host. Others' answers to forged addresses have no such socket.
+fn is_answer(sample: &Sample, one: &DropSeen) -> bool {
+    let (Some((from, to)), Some((service, port))) = (one.ends, one.ports) else { return false };
+    match one.proto {
+        "tcp" => {
+            let of = &sample.after.destinations;
+            of.keys().any(|(local, peer, at)| (*local, peer.addr, *at) == (to.unmapped(), from.unmapped(), service))
+        }
+        // Sockets that wait for datagrams are not recorded.
+        "udp" => service < 1024 && port >= 1024 && sample.grown(Snmp, "UdpOutDatagrams") >= one.count,
+        _ => false,
+    }
+}
+
+/// True if a rule closes the port of a program that serves no one else. The policy of a chain closes ports that no rule
+/// opens: that is its purpose.
+fn is_closed(sample: &Sample, one: &DropSeen) -> bool {
+    let proto = match one.proto {
+        "tcp" => Proto::Tcp,
+        "udp" => Proto::Udp,
+        _ => return false,
+    };
+    let is_served = |port: u16| sample.after.served.contains(&(proto, port)) && !sample.after.used.contains(&port);
+    let is_policy = one.rule.as_ref().is_some_and(RuleSeen::is_policy);
+    one.ports.is_some_and(|(_, port)| is_served(port)) && !is_policy
 }

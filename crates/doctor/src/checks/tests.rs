@@ -4,7 +4,7 @@
 use super::*;
 use crate::seen::{
     Conflict, Control, ControlKind, Descriptors, DropSeen, FlowCensus, LateReader, LinkSeen, ModeSeen, Moved,
-    NeighbourSeen, NfQueue, PortsInUse, Stuck, Unclosed, UnreadRule,
+    NeighbourSeen, NfQueue, PortsInUse, RuleSeen, Stuck, Unclosed, UnreadRule,
 };
 use record::rows::CounterSource::{self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet};
 
@@ -45,7 +45,8 @@ const ILL: &[(&str, Severity, &[Row])] = &[
     ("no-route", Severity::Hint, &[(Snmp6, "Ip6OutNoRoutes", "", 0, 40)]),
     ("nic-errors", Severity::Warning, &[(Iface, "rx_crc_errors", "eth0", 0, 4), (Iface, "rx_errors", "eth0", 0, 4)]),
     ("nic-errors", Severity::Warning, &[(Iface, "rx_missed_errors", "eth0", 0, 4)]),
-    ("nic-drops", Severity::Warning, &[(Iface, "rx_dropped", "eth0", 0, 40), (Iface, "rx_packets", "eth0", 0, 400)]),
+    ("nic-drops", Severity::Warning, &[(Iface, "tx_dropped", "eth0", 0, 40), (Iface, "tx_packets", "eth0", 0, 400)]),
+    ("nic-drops", Severity::Hint, &[(Iface, "rx_dropped", "eth0", 0, 40), (Iface, "rx_packets", "eth0", 0, 400)]),
     ("link-flap", Severity::Warning, &[(Iface, "carrier_down_count", "eth0", 1, 2), (Iface, "carrier", "eth0", 1, 0)]),
     ("mtu", Severity::Warning, &[(Snmp, "IpFragFails", "", 1, 20)]),
     ("checksum", Severity::Warning, &[(Snmp, "TcpInCsumErrors", "", 1, 2)]),
@@ -64,23 +65,23 @@ const ILL: &[(&str, Severity, &[Row])] = &[
     ("orphans", Severity::Critical, &[(Netstat, "TcpExtTCPAbortOnMemory", "", 0, 5)]),
     (
         "tw-overflow",
-        Severity::Warning,
+        Severity::Hint,
         &[(Netstat, "TcpExtTCPTimeWaitOverflow", "", 0, 5), (Sockstat, "TCP.tw", "", 9, 9)],
     ),
     ("rcv-prune", Severity::Warning, &[(Netstat, "TcpExtRcvPruned", "", 0, 5)]),
     ("retransmits", Severity::Warning, &[(Snmp, "TcpRetransSegs", "", 0, 50), (Snmp, "TcpOutSegs", "", 0, 1000)]),
     ("syn-retrans", Severity::Warning, &[(Netstat, "TcpExtTCPSynRetrans", "", 0, 50)]),
     ("ct-chains", Severity::Critical, &[(Conntrack, "chaintoolong", "", 0, 5), (Conntrack, "insert_failed", "", 0, 5)]),
-    ("ct-invalid", Severity::Warning, &[(Conntrack, "invalid", "", 3, 50), (Snmp, "IpInReceives", "", 0, 900)]),
-    ("ttl-expired", Severity::Warning, &[(Snmp, "IcmpOutTimeExcds", "", 0, 20)]),
+    ("ct-invalid", Severity::Hint, &[(Conntrack, "invalid", "", 3, 50), (Snmp, "IpInReceives", "", 0, 900)]),
+    ("ttl-expired", Severity::Hint, &[(Snmp, "IcmpOutTimeExcds", "", 0, 20)]),
     ("paws", Severity::Warning, &[(Netstat, "TcpExtPAWSEstab", "", 0, 20)]),
     ("reassembly", Severity::Warning, &[(Snmp, "IpReasmFails", "", 0, 20)]),
-    ("closed-port", Severity::Warning, &[(Snmp, "UdpNoPorts", "", 0, 20)]),
+    ("closed-port", Severity::Hint, &[(Snmp, "UdpNoPorts", "", 0, 20)]),
     ("refused", Severity::Warning, &[(Snmp, "IcmpInDestUnreachs", "", 0, 20)]),
     ("refused", Severity::Warning, &[(Snmp, "TcpAttemptFails", "", 0, 20), (Snmp, "TcpActiveOpens", "", 0, 90)]),
     (
         "otherhost",
-        Severity::Warning,
+        Severity::Hint,
         &[(Iface, "rx_otherhost_dropped", "eth0", 0, 20), (Iface, "rx_packets", "eth0", 0, 40)],
     ),
     ("softnet-squeeze", Severity::Hint, &[(Softnet, "time_squeeze", "cpu0", 0, 900)]),
@@ -181,8 +182,21 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.before.resolvers = vec![queue(4, "a", 0, 0)];
         sample.after.resolvers = vec![queue(4, "a", 0, 0)];
     }),
+    ("ct-unreplied", Severity::Hint, |sample| {
+        (sample.around.flows.entries, sample.around.flows.unanswered) = (500, 200);
+    }),
     ("ct-unreplied", Severity::Warning, |sample| {
         (sample.around.flows.entries, sample.around.flows.unanswered) = (500, 200);
+        (0..150).for_each(|_| sample.around.flows.add_silent(PEER));
+    }),
+    ("closed-port", Severity::Warning, |sample| {
+        sample.after.used.insert(80);
+        sample.counters_of(&[(Snmp, "TcpOutRsts", "", 0, 90)]);
+        dropped(sample, DropSeen { ports: Some((40_000, 80)), ..drop_of("NO_SOCKET", "tcp_v4_rcv", 90) });
+    }),
+    ("nic-drops", Severity::Warning, |sample| {
+        sample.around.drops = Some(Vec::new());
+        sample.counters_of(&[(Iface, "rx_dropped", "eth0", 0, 40), (Iface, "rx_packets", "eth0", 0, 400)]);
     }),
     ("pmtu-blackhole", Severity::Warning, |sample| {
         (sample.before.stuck, sample.after.stuck) = (vec![stuck(1, false)], vec![stuck(1, false)]);
@@ -375,6 +389,126 @@ fn what_is_routine_is_no_finding() {
     });
 }
 
+/// The severity of the only finding, if there is one.
+fn severity_of(id: &str, make: MakeIll) -> Option<Severity> {
+    let mut sample = Sample::of(&[]);
+    make(&mut sample);
+    let found = diagnose(&[sample]);
+    assert!(found.iter().all(|one| one.id == id), "{found:?}");
+    found.first().map(|one| one.severity)
+}
+
+/// A packet that a rule drops at the input hook.
+fn refused(from: record::Addr, ports: (u16, u16), rule: &str) -> DropSeen {
+    let rule = Some(RuleSeen { text: rule.into(), chain: None, is_certain: true });
+    let (hook, ends) = (Some(record::rows::NetfilterHook::Input), Some((from, CLIENT)));
+    DropSeen { hook, ends, ports: Some(ports), rule, ..drop_of("NETFILTER_DROP", "nft_do_chain", 60) }
+}
+
+#[test]
+fn a_firewall_at_its_work_is_no_warning() {
+    assert_eq!(
+        severity_of("rule-drop", |sample| {
+            let hook = Some(record::rows::NetfilterHook::Forward);
+            dropped(sample, DropSeen { hook, ..drop_of("NETFILTER_DROP", "nft_do_chain", 60) });
+            sample.counters_of(&[(Snmp, "IpInReceives", "", 0, 700)]);
+        }),
+        Some(Severity::Hint)
+    );
+    // Backscatter: answers that nothing here asked for. Answers to a connection of this host are another matter.
+    assert_eq!(
+        severity_of("rule-drop", |sample| dropped(sample, refused(PEER, (443, 40_001), "inet f c policy drop"))),
+        Some(Severity::Hint)
+    );
+    assert_eq!(
+        severity_of("rule-drop", |sample| {
+            sample.after.destinations.insert((CLIENT, PEER.into(), 443), PortsInUse { used: 1, time_wait: 0 });
+            dropped(sample, refused(PEER, (443, 40_001), "inet f c policy drop"));
+        }),
+        Some(Severity::Warning)
+    );
+    // The policy closes a port with a listener; a rule does; a rule lets some clients through.
+    assert_eq!(
+        severity_of("rule-drop", |sample| {
+            sample.after.served.insert((record::Proto::Tcp, 5432));
+            dropped(sample, refused(PEER, (40_000, 5432), "inet f c policy drop"));
+        }),
+        Some(Severity::Hint)
+    );
+    assert_eq!(
+        severity_of("rule-drop", |sample| {
+            sample.after.served.insert((record::Proto::Tcp, 5432));
+            dropped(sample, refused(PEER, (40_000, 5432), "inet f c handle 4: tcp dport 5432 drop"));
+        }),
+        Some(Severity::Warning)
+    );
+    assert_eq!(
+        severity_of("rule-drop", |sample| {
+            sample.after.served.insert((record::Proto::Tcp, 5432));
+            sample.after.used.insert(5432);
+            dropped(sample, refused(PEER, (40_000, 5432), "inet f c handle 4: tcp dport 5432 drop"));
+        }),
+        Some(Severity::Hint)
+    );
+}
+
+#[test]
+fn packets_for_groups_were_not_asked_for() {
+    const ALL: record::Addr = record::Addr::V4([10, 55, 0, 255]);
+    const GROUP: record::Addr = record::Addr::V4([224, 0, 0, 251]);
+    const FAULTS: &[(&str, &str, &str)] = &[
+        ("rp-filter", "IP_RPFILTER", "ip_rcv_finish_core"),
+        ("martian", "IP_LOCAL_SOURCE", "ip_rcv_finish_core"),
+        ("ipv6-off", "IPV6DISABLED", "ip6_rcv_core"),
+        ("forwarding-off", "IP_INADDRERRORS", "ip_error"),
+    ];
+    for (id, reason, place) in FAULTS {
+        let find = |to| {
+            let mut sample = Sample::of(&[
+                (Netstat, "TcpExtIPReversePathFilter", "", 0, if *id == "rp-filter" { 9 } else { 0 }),
+                (Snmp, "IpInAddrErrors", "", 0, if *id == "forwarding-off" { 9 } else { 0 }),
+            ]);
+            sample.add_setting("ipv4/ip_forward", vec![0]);
+            dropped(&mut sample, DropSeen { ends: Some((PEER, to)), ..drop_of(reason, place, 9) });
+            diagnose(&[sample]).into_iter().filter(|one| one.id == *id).count()
+        };
+        assert_eq!((find(ALL), find(GROUP), find(CLIENT)), (0, 0, 1), "{id}");
+    }
+}
+
+#[test]
+fn a_few_of_many_are_a_hint() {
+    // Of the datagrams 13 in 12,000; the socket is empty again.
+    let hiccup = |queue_after| {
+        let mut sample = Sample::of(&[(Snmp, "UdpRcvbufErrors", "", 0, 13), (Snmp, "UdpInDatagrams", "", 0, 12_000)]);
+        sample.before.udp = vec![Queue { drops: Some(0), ..queue(1, "0.0.0.0:7", 0, 4096) }];
+        sample.after.udp = vec![Queue { drops: Some(13), ..queue(1, "0.0.0.0:7", queue_after, 4096) }];
+        diagnose(&[sample])[0].severity
+    };
+    assert_eq!((hiccup(0), hiccup(4000)), (Severity::Hint, Severity::Critical));
+    // An accept queue that was full and is not full any more, beside connections that were accepted.
+    let opened = |opened| {
+        let rows = [(Netstat, "TcpExtListenOverflows", "", 0, 20), (Snmp, "TcpPassiveOpens", "", 0, opened)];
+        diagnose(&[Sample::of(&rows)])[0].severity
+    };
+    assert_eq!((opened(200), opened(3)), (Severity::Hint, Severity::Critical));
+    for (id, whole, rows) in [
+        ("checksum", "IpInReceives", (Snmp, "TcpInCsumErrors", "", 0, 10)),
+        ("paws", "TcpInSegs", (Netstat, "TcpExtPAWSEstab", "", 0, 10)),
+        ("rcv-prune", "TcpInSegs", (Netstat, "TcpExtTCPBacklogDrop", "", 0, 10)),
+        ("reassembly", "IpReasmReqds", (Snmp, "IpReasmFails", "", 0, 10)),
+        ("mtu", "IpInReceives", (Snmp, "IpFragFails", "", 0, 10)),
+        ("no-route", "IpInReceives", (Snmp, "IpOutNoRoutes", "", 0, 10)),
+        ("rp-filter", "IpInReceives", (Netstat, "TcpExtIPReversePathFilter", "", 0, 10)),
+    ] {
+        let find = |all| {
+            let found = diagnose(&[Sample::of(&[rows, (Snmp, whole, "", 0, all)])]);
+            found.iter().find(|one| one.id == id).map(|one| one.severity)
+        };
+        assert_eq!((find(10_000), find(100)), (Some(Severity::Hint), Some(Severity::Warning)), "{id}");
+    }
+}
+
 #[test]
 fn readers_that_read_and_clients_that_pause_are_no_warning() {
     let unread = |read: (u64, u64), is_service: bool| {
@@ -418,6 +552,18 @@ fn filters_are_no_queues_and_overtaken_acknowledgements_no_old_clocks() {
         diagnose(&[Sample::of(&rows)])[0].severity
     };
     assert_eq!((old(60), old(30)), (Severity::Hint, Severity::Warning));
+}
+
+#[test]
+fn probes_of_traceroute_are_no_loop() {
+    let expired = |proto, port| {
+        let mut sample = Sample::of(&[(Snmp, "IcmpOutTimeExcds", "", 0, 20)]);
+        let ports = Some((40_000, port));
+        dropped(&mut sample, DropSeen { proto, ports, ..drop_of("IP_INHDR", "ip_forward", 20) });
+        diagnose(&[sample]).first().map(|one| one.severity)
+    };
+    assert_eq!((expired("udp", 33_450), expired("icmp", 0)), (None, None));
+    assert_eq!((expired("udp", 7), expired("tcp", 80)), (Some(Severity::Warning), Some(Severity::Warning)));
 }
 
 #[test]

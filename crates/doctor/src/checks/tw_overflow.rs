@@ -3,6 +3,7 @@
 use record::rows::CounterSource::{Netstat, Sockstat};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -10,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     needs: &[],
     area: "tcp",
     about: "Too many connections are in TIME_WAIT: others end without it.",
-    rule: "TCPTimeWaitOverflow grew.",
+    rule: "TCPTimeWaitOverflow grew. It is a hint: the connections have ended.",
     sources: "/proc/net/netstat: TCPTimeWaitOverflow; /proc/net/sockstat: TCP tw; net.ipv4.tcp_max_tw_buckets",
     refuted_by: "`TCP.tw` far below tcp_max_tw_buckets.",
     run,
@@ -29,6 +30,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .add(Severity::Warning, Confidence::Certain, title)
         .proof(proof.into_iter().flatten())
         .lost(cut, "connections ended without TIME_WAIT: old segments may reach new connections")
+        .reach(Reach::Nobody, "")
         .remedy("netwren sockets 'state = time_wait' --by peer --limit 10", "shows the destinations", "")
         .remedy("", "keep connections open and reuse them", "")
         .remedy(

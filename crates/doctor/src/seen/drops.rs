@@ -6,6 +6,9 @@ use record::rows::NetfilterHook;
 use super::cause::cause_of;
 use super::controls::ControlKind;
 
+/// Ports that traceroute counts up from the first, one for each probe: three for each of 255 hops at most.
+const TRACEROUTE_PORTS: std::ops::Range<u16> = 33_434..33_434 + 3 * 255;
+
 /// Packets that the kernel dropped for one reason at one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DropSeen {
@@ -44,6 +47,13 @@ pub struct RuleSeen {
     pub is_certain: bool,
 }
 
+impl RuleSeen {
+    /// True if it is a chain's policy: no rule accepted the packet.
+    pub(crate) fn is_policy(&self) -> bool {
+        self.text.ends_with(" policy drop")
+    }
+}
+
 impl DropSeen {
     /// True if it was dropped where the kernel refuses a destination: the routes then show the cause.
     pub fn is_refused(&self) -> bool {
@@ -57,6 +67,19 @@ impl DropSeen {
         is_agreed
             && ControlKind::ALL.into_iter().any(is_of)
             && cause_of(&self.reason, &self.place, self.proto) == "rule-drop"
+    }
+
+    /// True if it is for a multicast group or a broadcast address. An address that ends in 255 is
+    /// taken for the broadcast address of another subnet.
+    pub(crate) fn is_to_group(&self) -> bool {
+        let is_broadcast = |to: Addr| matches!(to.unmapped(), Addr::V4([.., 255]));
+        self.ends.is_some_and(|(_, to)| to.unmapped().is_multicast() || is_broadcast(to))
+    }
+
+    /// True if it may be a probe of `traceroute` or `mtr`: an ICMP message, or a datagram to one of their ports.
+    pub(crate) fn is_probe(&self) -> bool {
+        let is_port = self.ports.is_some_and(|(_, to)| TRACEROUTE_PORTS.contains(&to));
+        self.proto.starts_with("icmp") || self.proto == "udp" && is_port
     }
 
     /// The first packet: `192.0.2.1 to 192.0.2.9 port 80 (tcp)`.

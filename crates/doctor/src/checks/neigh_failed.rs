@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 
-/// Fewest drops with which one silent neighbour is more than a hint.
-const SOME: u64 = 5;
+/// Fewest drops per second with which a silent neighbour is more than a hint: a monitor asks once or twice.
+const SOME_PER_S: f64 = 3.0;
 
 pub(super) const CHECK: Check = Check {
     id: "neigh-failed",
@@ -16,7 +16,8 @@ pub(super) const CHECK: Check = Check {
     area: "neighbours",
     about: "A gateway, or a host of the local network, does not answer ARP or neighbour discovery.",
     rule: "A neighbour to which packets were sent within the window has not answered for a second or longer. Critical \
-           for the next hop of a route; otherwise a warning if 5 packets to it were dropped, or else a hint.",
+           for the next hop of a route; otherwise a warning if 3 packets per second to each were dropped, or else a \
+           hint: monitors ask hosts that are off.",
     sources: "the tracepoint kfree_skb via BPF: NEIGH_FAILED; neighbours and routes via rtnetlink",
     refuted_by: "`ip neigh show` that lists the address as REACHABLE.",
     run,
@@ -27,9 +28,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let gateways: BTreeSet<Addr> = around.gateways.iter().copied().collect();
     let gateway = around.neighbours.iter().find(|one| gateways.contains(&one.addr));
     let Some(first) = gateway.or(around.neighbours.first()) else { return };
+    let wanted = SOME_PER_S * sample.seconds() * around.neighbours.len() as f64;
     let (what, severity) = match gateway {
         Some(_) => ("the gateway", Severity::Critical),
-        None if dropped.count >= SOME => ("the neighbour", Severity::Warning),
+        None if dropped.count as f64 >= wanted => ("the neighbour", Severity::Warning),
         None => ("the neighbour", Severity::Hint),
     };
     let others = match around.neighbours.len() {

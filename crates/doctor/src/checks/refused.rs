@@ -3,29 +3,36 @@
 use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
-use super::{Check, Findings, Sample};
+use super::reach::Reach;
+use super::syn_retrans::is_wanted;
+use super::{Check, Findings, Probe, Sample};
 
 /// Fewest refusals for a finding; fewer come from programs that merely try.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "refused",
-    needs: &[],
+    needs: &[Probe::Sockets],
     area: "services",
     about: "Connections or datagrams of this host are refused at once: by a closed port, or a reject rule.",
-    rule: "TcpAttemptFails (at most TcpActiveOpens, and at least a fifth of it), or ICMP \"unreachable\" messages \
-           (IcmpInDestUnreachs), grew by at least 5; one such message is enough if SYNs are retransmitted or attempts \
-           fail.",
-    sources: "/proc/net/snmp: AttemptFails, ActiveOpens, InDestUnreachs; netstat: TCPSynRetrans",
+    rule: "TcpAttemptFails without reset half-open connections of others (at most TcpActiveOpens, and at least a \
+           fifth of it), or ICMP \"unreachable\" messages other than this host's own, grew by at least 5; one such \
+           message is enough if SYNs are retransmitted or attempts fail. It is a warning if more than half of the \
+           attempts fail, or if several connections wait for one peer, or for datagrams if messages answer 1 % of \
+           them; otherwise a hint: monitors, load balancers and programs that try IPv6 first are refused now and then.",
+    sources: "/proc/net/snmp: AttemptFails, ActiveOpens, InDestUnreachs, OutDestUnreachs, InTimeExcds; netstat: \
+              EmbryonicRsts, TCPSynRetrans",
     refuted_by: "programs that look for a free server on purpose.",
     run,
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let failed = sample.grown(Snmp, "TcpAttemptFails");
-    let unreachable = sample.grown(Snmp, "IcmpInDestUnreachs");
-    // Half-open connections of other hosts that end also count: at most those begun here can be our own.
-    let begun = sample.grown(Snmp, "TcpActiveOpens");
+    let grown = |name: &str| sample.grown(Snmp, name);
+    // Half-open connections of other hosts that are reset count in both: health checks and scans.
+    let failed = grown("TcpAttemptFails").saturating_sub(sample.grown(Netstat, "TcpExtEmbryonicRsts"));
+    // This host's own messages about neighbours that do not answer arrive at its own sockets.
+    let unreachable = grown("IcmpInDestUnreachs").saturating_sub(grown("IcmpOutDestUnreachs"));
+    let begun = grown("TcpActiveOpens");
     let own = if failed.saturating_mul(5) >= begun { failed.min(begun) } else { 0 };
     // The refusing host's kernel limits these answers to one per second.
     let is_told = unreachable > 0 && (own > 0 || sample.grown(Netstat, "TcpExtTCPSynRetrans") > 0);
@@ -38,10 +45,17 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         false => "connections of this host are refused: no program listens there, or a rule rejects them",
     };
     let names = ["TcpAttemptFails", "TcpActiveOpens", "IcmpInDestUnreachs"];
+    let reach = match own.saturating_mul(2) > begun || is_told && is_wanted(sample) {
+        true => Reach::part(lost, lost),
+        // A running traceroute is refused by its destination.
+        false if own > 0 || grown("IcmpInTimeExcds") > 0 => Reach::Nobody,
+        false => Reach::part(unreachable, grown("UdpOutDatagrams")),
+    };
     found
         .add(Severity::Warning, Confidence::Likely, title.to_owned())
         .proof(names.into_iter().filter_map(|name| sample.evidence(Snmp, name, None)))
         .lost(lost, "connections or datagrams refused")
+        .reach(reach, "")
         .remedy(
             "netwren capture 'icmp[0] = 3 or tcp[13] & 4 != 0' --limit 20",
             "shows the hosts that refuse, and the refused packets",

@@ -3,6 +3,7 @@
 use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::words::percent;
 use super::{Check, Findings, Sample};
 
@@ -14,14 +15,18 @@ pub(super) const CHECK: Check = Check {
     needs: &[],
     area: "tcp",
     about: "Many segments are retransmitted: the path or the peer loses them.",
-    rule: "At least 20 segments, and 2 % of the sent segments, are retransmitted.",
-    sources: "/proc/net/snmp: RetransSegs, OutSegs; netstat: TCPTimeouts, TCPFastRetrans, TCPDSACKRecv",
+    rule: "At least 20 segments other than SYNs and SYN-ACKs, and 2 % of the sent segments, are retransmitted. It is \
+           a hint if most first copies arrived.",
+    sources: "/proc/net/snmp: RetransSegs, OutSegs; netstat: TCPSynRetrans, TCPTimeouts, TCPFastRetrans, TCPDSACKRecv",
     refuted_by: "TCPDSACKRecv that grows as fast: then the first copies arrived, and packets are only late.",
     run,
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let (again, sent) = (sample.grown(Snmp, "TcpRetransSegs"), sample.grown(Snmp, "TcpOutSegs"));
+    // The check `syn-retrans` covers SYNs: they prove nothing about the path of established connections.
+    let of_syns = sample.grown(Netstat, "TcpExtTCPSynRetrans");
+    let again = sample.grown(Snmp, "TcpRetransSegs").saturating_sub(of_syns);
+    let sent = sample.grown(Snmp, "TcpOutSegs");
     let all = again.saturating_add(sent);
     if again < 20 || all < SENT_MIN || again.saturating_mul(50) < all {
         return;
@@ -33,12 +38,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     found
         .add(
             Severity::Warning,
-            Confidence::Certain,
+            Confidence::Likely,
             format!("{} of TCP segments are retransmitted: {why}", percent(again, all)),
         )
         .proof(proof.into_iter().flatten())
         .proof(of_netstat.into_iter().filter_map(|name| sample.evidence(Netstat, name, None)))
         .cost(format!("{again} segments retransmitted; each timeout delays a connection by 200 ms or more"))
+        .reach(if is_late { Reach::Nobody } else { Reach::part(again, all) }, "")
         .remedy(
             "netwren sockets 'retrans_total > 0' --by peer_addr --sum retrans_total --limit 10",
             "shows the peers: if all are in one network, its path loses packets, otherwise the link of this host",

@@ -3,6 +3,7 @@
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 
@@ -16,12 +17,18 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Sockets],
     area: "tcp",
     about: "SYNs or SYN-ACKs are retransmitted: the peer does not answer.",
-    rule: "TCPSynRetrans grew by at least 10, or by 3 while connections of this host wait for an answer. The peer with \
-           the most retransmitted SYNs is named.",
+    rule: "TCPSynRetrans grew by at least 10, or by 3 while connections of this host wait for an answer. The peer \
+           with the most retransmitted SYNs is named. It is a warning if at least 3 connections wait for the same \
+           port of a peer; otherwise a hint: monitors ask hosts that are off, and scanners do not answer SYN-ACKs.",
     sources: "/proc/net/netstat: TCPSynRetrans; connections in SYN_SENT via sock_diag",
     refuted_by: "no connection in `netwren sockets 'state in (syn_sent, syn_recv)'`.",
     run,
 };
+
+/// True if programs need a peer that does not answer: more than a monitor's single attempt waits for it.
+pub(super) fn is_wanted(sample: &Sample) -> bool {
+    sample.after.unanswered.values().any(|count| u64::from(*count) >= SOME)
+}
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let name = "TcpExtTCPSynRetrans";
@@ -44,6 +51,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(sample.evidence(Netstat, name, None))
         .proof(waiting)
         .cost(format!("{again} SYNs retransmitted; each waits one second, then two, then four"))
+        .reach(if is_wanted(sample) { Reach::part(1, 1) } else { Reach::Nobody }, "")
         .remedy(
             "netwren sockets 'state in (syn_sent, syn_recv)' --by peer_addr,peer_port --limit 10",
             "shows the peers that do not answer: a service is down, or a filter is on the path",

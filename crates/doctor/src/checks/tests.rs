@@ -70,7 +70,7 @@ const ILL: &[(&str, Severity, &[Row])] = &[
     ),
     ("rcv-prune", Severity::Warning, &[(Netstat, "TcpExtRcvPruned", "", 0, 5)]),
     ("retransmits", Severity::Warning, &[(Snmp, "TcpRetransSegs", "", 0, 50), (Snmp, "TcpOutSegs", "", 0, 1000)]),
-    ("syn-retrans", Severity::Warning, &[(Netstat, "TcpExtTCPSynRetrans", "", 0, 50)]),
+    ("syn-retrans", Severity::Hint, &[(Netstat, "TcpExtTCPSynRetrans", "", 0, 50)]),
     ("ct-chains", Severity::Critical, &[(Conntrack, "chaintoolong", "", 0, 5), (Conntrack, "insert_failed", "", 0, 5)]),
     ("ct-invalid", Severity::Hint, &[(Conntrack, "invalid", "", 3, 50), (Snmp, "IpInReceives", "", 0, 900)]),
     ("ttl-expired", Severity::Hint, &[(Snmp, "IcmpOutTimeExcds", "", 0, 20)]),
@@ -78,7 +78,7 @@ const ILL: &[(&str, Severity, &[Row])] = &[
     ("reassembly", Severity::Warning, &[(Snmp, "IpReasmFails", "", 0, 20)]),
     ("closed-port", Severity::Hint, &[(Snmp, "UdpNoPorts", "", 0, 20)]),
     ("refused", Severity::Warning, &[(Snmp, "IcmpInDestUnreachs", "", 0, 20)]),
-    ("refused", Severity::Warning, &[(Snmp, "TcpAttemptFails", "", 0, 20), (Snmp, "TcpActiveOpens", "", 0, 90)]),
+    ("refused", Severity::Warning, &[(Snmp, "TcpAttemptFails", "", 0, 80), (Snmp, "TcpActiveOpens", "", 0, 90)]),
     (
         "otherhost",
         Severity::Hint,
@@ -188,6 +188,10 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     ("ct-unreplied", Severity::Warning, |sample| {
         (sample.around.flows.entries, sample.around.flows.unanswered) = (500, 200);
         (0..150).for_each(|_| sample.around.flows.add_silent(PEER));
+    }),
+    ("syn-retrans", Severity::Warning, |sample| {
+        sample.counters_of(&[(Netstat, "TcpExtTCPSynRetrans", "", 0, 9)]);
+        sample.after.unanswered.insert((PEER.into(), 80), 3);
     }),
     ("closed-port", Severity::Warning, |sample| {
         sample.after.used.insert(80);
@@ -531,6 +535,54 @@ fn readers_that_read_and_clients_that_pause_are_no_warning() {
     };
     assert_eq!(window((5, 6), 40_000), None);
     assert_eq!((window((5, 5), 40_000), window((5, 5), 80)), (Some(Severity::Warning), Some(Severity::Hint)));
+}
+
+#[test]
+fn monitors_and_health_checks_are_no_warning() {
+    let refused = |rows: &[Row]| {
+        let found = diagnose(&[Sample::of(rows)]);
+        found.iter().find(|one| one.id == "refused").map(|one| one.severity)
+    };
+    let own = |failed, reset| {
+        refused(&[
+            (Snmp, "TcpAttemptFails", "", 0, failed),
+            (Snmp, "TcpActiveOpens", "", 0, 90),
+            (Netstat, "TcpExtEmbryonicRsts", "", 0, reset),
+        ])
+    };
+    // Connections of this host that were refused; half-open ones of others that were reset.
+    assert_eq!((own(90, 0), own(30, 0), own(90, 88)), (Some(Severity::Warning), Some(Severity::Hint), None));
+    // Messages of this host's own kernel about a neighbour that is off; those of others; a traceroute.
+    let told = |own, traced| {
+        refused(&[
+            (Snmp, "IcmpInDestUnreachs", "", 0, 20),
+            (Snmp, "IcmpOutDestUnreachs", "", 0, own),
+            (Snmp, "IcmpInTimeExcds", "", 0, traced),
+            (Snmp, "UdpOutDatagrams", "", 0, 100),
+        ])
+    };
+    assert_eq!((told(20, 0), told(0, 0), told(0, 5)), (None, Some(Severity::Warning), Some(Severity::Hint)));
+    // Six neighbours that are off, asked once a second each; one to which a program sends much.
+    let silent = |neighbours: u8, count| {
+        let mut sample = Sample::of(&[]);
+        for last in 0..neighbours {
+            let addr = record::Addr::V4([192, 0, 2, last]);
+            sample.around.neighbours.push(NeighbourSeen { addr, ifindex: 2 });
+        }
+        dropped(&mut sample, drop_of("NEIGH_FAILED", "neigh_invalidate", count));
+        diagnose(&[sample])[0].severity
+    };
+    assert_eq!((silent(6, 18), silent(1, 18)), (Severity::Hint, Severity::Warning));
+    // SYNs of two connections to one port, and SYN-ACKs that nobody acknowledges, are no retransmitted data.
+    let rows = [
+        (Netstat, "TcpExtTCPSynRetrans", "", 0, 50),
+        (Snmp, "TcpRetransSegs", "", 0, 50),
+        (Snmp, "TcpOutSegs", "", 0, 90),
+    ];
+    let mut sample = Sample::of(&rows);
+    sample.after.unanswered.insert((PEER.into(), 80), 2);
+    let found = diagnose(&[sample]);
+    assert_eq!(found.iter().map(|one| (one.id, one.severity)).collect::<Vec<_>>(), [("syn-retrans", Severity::Hint)]);
 }
 
 #[test]

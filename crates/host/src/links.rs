@@ -26,6 +26,7 @@ const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_TXQLEN: u16 = 13;
 const IFLA_MAP: u16 = 14;
+const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
 /// `struct ifinfomsg`: family u8, pad u8, type u16, index s32, flags u32, change u32.
 const IFINFOMSG: usize = 16;
@@ -190,11 +191,18 @@ fn link(part: &AnswerMessage<'_>) -> Option<Link> {
             IFLA_MASTER => link.master = attr.u32().unwrap_or(0),
             IFLA_TXQLEN => link.tx_queue = attr.u32().unwrap_or(0),
             IFLA_MAP => link.map = map(&attr),
+            IFLA_LINKINFO => link.is_bridge = is_bridge(&attr),
             IFLA_STATS64 => link.stats = stats(&attr),
             _ => {}
         }
     }
     (!link.name.is_empty()).then_some(link)
+}
+
+// IFLA_LINKINFO: an attribute with the kind of the interface, among others.
+fn is_bridge(attr: &Attr<'_>) -> bool {
+    const IFLA_INFO_KIND: u16 = 1;
+    attr.nested().flatten().any(|one| one.kind == IFLA_INFO_KIND && one.c_str() == b"bridge")
 }
 
 // `struct rtnl_link_ifmap`: three u64, u16, two u8.

@@ -36,6 +36,7 @@ impl ProbeReader for LinkReader {
                 flags: link.flags,
                 mtu: link.mtu,
                 has_address: has_v4 || has_v6,
+                is_bridge: link.is_bridge,
                 is_bridge_port: link.master != 0,
                 // An interface on top of another reports the lower one's mode, which has its own finding.
                 mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),

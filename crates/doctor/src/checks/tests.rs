@@ -619,6 +619,35 @@ fn probes_of_traceroute_are_no_loop() {
 }
 
 #[test]
+fn late_answers_and_links_of_bridges_are_no_warning() {
+    let late = |ports| {
+        let mut sample = Sample::of(&[(Snmp, "UdpNoPorts", "", 0, 20)]);
+        sample.add_setting("ipv4/ip_local_port_range", vec![32_768, 60_999]);
+        dropped(
+            &mut sample,
+            DropSeen { proto: "udp", ports: Some(ports), ..drop_of("NO_SOCKET", "__udp4_lib_rcv", 20) },
+        );
+        diagnose(&[sample]).len()
+    };
+    assert_eq!((late((53, 40_000)), late((40_000, 53))), (0, 1));
+    let flap = |is_bridge| {
+        let mut sample = Sample::of(&[(Iface, "carrier_down_count", "br0", 0, 4)]);
+        sample.around.links.push(LinkSeen { name: "br0".into(), is_bridge, ..LinkSeen::default() });
+        diagnose(&[sample])[0].severity
+    };
+    assert_eq!((flap(true), flap(false)), (Severity::Hint, Severity::Critical));
+    // A connection that worked and stopped alone; two that did.
+    let stopped = |cookies: &[u64]| {
+        let of = || cookies.iter().map(|cookie| Stuck { acked: Some(90_000), ..stuck(*cookie, false) }).collect();
+        let mut sample = Sample::of(&[]);
+        (sample.before.stuck, sample.after.stuck) = (of(), of());
+        sample.after.at_ease.insert(PEER.into(), 1);
+        diagnose(&[sample]).len()
+    };
+    assert_eq!((stopped(&[1]), stopped(&[1, 2])), (0, 1));
+}
+
+#[test]
 fn what_connection_tracking_drops_is_no_rule() {
     let mut sample = Sample::of(ILL[0].2);
     dropped(&mut sample, drop_of("NETFILTER_DROP", "nf_hook_slow", 52));

@@ -15,6 +15,8 @@ pub struct LinkSeen {
     pub mtu: u32,
     /// True if it has an address beyond its own link.
     pub has_address: bool,
+    /// True if it is a bridge.
+    pub is_bridge: bool,
     /// True if it is a port of a bridge.
     pub is_bridge_port: bool,
     /// Speed and duplex; `None` if the driver does not report both.

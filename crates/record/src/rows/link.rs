@@ -21,6 +21,8 @@ pub struct Link {
     /// Index of its underlying interface (for a VLAN or macvlan), or of the other end of a veth pair; 0 if neither
     /// exists.
     pub lower: u32,
+    /// True if it is a bridge.
+    pub is_bridge: bool,
     /// Length of its transmit queue in packets.
     pub tx_queue: u32,
     /// Hardware address.

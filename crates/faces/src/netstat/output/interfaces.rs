@@ -233,6 +233,7 @@ mod tests {
 
     fn link() -> Link {
         Link {
+            is_bridge: false,
             master: 0,
             lower: 0,
             index: 2,

@@ -4,6 +4,7 @@ use record::Addr;
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 
@@ -17,8 +18,9 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Flows, Probe::Sockets],
     area: "services",
     about: "A DNS server does not answer: names take seconds to resolve, or are not found.",
-    rule: "The same socket waited for a DNS server at both readings, at least 0.9 s apart, and fewer datagrams arrived \
-           than were sent; or at least 3 tracked queries to it, and half of all, have no answer.",
+    rule: "The same socket waited for a DNS server at both readings, at least 0.9 s apart, and fewer datagrams \
+           arrived than were sent; or at least 3 tracked queries to it, and half of all, have no answer. A socket \
+           alone is a hint: it may wait, or be kept for the next query.",
     sources: "UDP sockets connected to port 53, via sock_diag; conntrack entries to port 53",
     refuted_by: "`netwren capture 'udp port 53'` that shows answers.",
     run,
@@ -35,7 +37,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let tracked = sample.around.flows.queries.iter().filter(|(_, of)| bad(**of)).max_by_key(|(_, of)| of.1);
     let title = match (tracked, waiting.first()) {
         (Some((server, _)), _) => format!("the DNS server {} does not answer", server.unmapped()),
-        (None, Some(one)) => format!("the DNS server does not answer: {} is waiting", one.words()),
+        (None, Some(one)) => format!("the DNS server may not answer: {} waits, or keeps its socket open", one.words()),
         (None, None) => return,
     };
     let of_tracked = tracked.map(|(server, (all, silent))| {
@@ -50,6 +52,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(of_sockets)
         .proof(["UdpOutDatagrams", "UdpInDatagrams"].into_iter().filter_map(|name| sample.evidence(Snmp, name, None)))
         .cost("each name lookup waits five seconds or more")
+        .reach(tracked.map_or(Reach::Nobody, |(_, (all, silent))| Reach::part((*silent).into(), (*all).into())), "")
         .remedy("cat /etc/resolv.conf", "shows the configured servers", "")
         .remedy("", "check that the server is running and reachable, and that no firewall drops port 53", "");
 }

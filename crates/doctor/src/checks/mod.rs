@@ -172,6 +172,7 @@ pub const SETTINGS: &[&str] = &[
     "ipv4/tcp_max_tw_buckets",
     "ipv4/tcp_mem",
     "ipv4/tcp_syncookies",
+    "ipv4/tcp_tw_reuse",
     "ipv6/conf/all/forwarding",
     "ipv6/neigh/default/gc_thresh3",
     "netfilter/nf_conntrack_buckets",

@@ -14,8 +14,9 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Sockets],
     area: "tcp",
     about: "The ephemeral ports for one destination are nearly exhausted.",
-    rule: "Connections from one local address to one address and port have at least 80 % of ip_local_port_range.",
-    sources: "the socket table; net.ipv4.ip_local_port_range",
+    rule: "Connections from one local address to one address and port have at least 80 % of ip_local_port_range. \
+           Those in TIME_WAIT do not count if tcp_tw_reuse is 1.",
+    sources: "the socket table; net.ipv4.ip_local_port_range, net.ipv4.tcp_tw_reuse",
     refuted_by: "connections whose programs chose their ports themselves: `netwren sockets 'autobound = false'`.",
     run,
 };
@@ -25,7 +26,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let (Some(first), Some(last)) = (sample.setting(name, 0), sample.setting(name, 1)) else { return };
     let range = last.saturating_sub(first).saturating_add(1);
     for ((local, peer, port), ports) in &sample.after.destinations {
-        let used = i64::from(ports.used);
+        // The kernel then gives a port in TIME_WAIT to the next connection after a second.
+        let is_reused = sample.setting("ipv4/tcp_tw_reuse", 0) == Some(1);
+        let free = if is_reused { ports.time_wait } else { 0 };
+        let used = i64::from(ports.used.saturating_sub(free));
         if range <= 0 || used.saturating_mul(100) < range.saturating_mul(MANY_PERCENT) {
             continue;
         }

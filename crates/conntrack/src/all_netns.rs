@@ -12,24 +12,28 @@ use sys::{Host, NetnsTarget, visit_each};
 /// only.
 pub type VisitNetns<'v> = dyn FnMut(u64, &mut Accounting) -> Result<Next, SourceError> + 'v;
 
-/// Calls `visit` inside each namespace, on the calling thread, in the order of `ways`, until it returns [`Next::Stop`].
+/// Calls `visit` inside each of `targets`, on the calling thread and in their order, until it returns [`Next::Stop`].
 ///
 /// The accounting lists the namespaces that could not be entered or read. Fails with the first error if none could be
 /// read. Entering needs CAP_SYS_ADMIN.
-pub fn in_each(host: &Host, ways: &[NetnsTarget<'_>], visit: &mut VisitNetns<'_>) -> Result<Accounting, SourceError> {
-    in_each_for(host, ways, "", visit)
+pub fn in_each(
+    host: &Host,
+    targets: &[NetnsTarget<'_>],
+    visit: &mut VisitNetns<'_>,
+) -> Result<Accounting, SourceError> {
+    in_each_for(host, targets, "", visit)
 }
 
 /// Like [`in_each`], for one of several readers of a recording ([`NetnsTarget::enter_for`]).
 pub fn in_each_for(
     host: &Host,
-    ways: &[NetnsTarget<'_>],
+    targets: &[NetnsTarget<'_>],
     purpose: &str,
     visit: &mut VisitNetns<'_>,
 ) -> Result<Accounting, SourceError> {
     let mut many = MergedStats::default();
-    let not_entered = visit_each(host, ways, purpose, &mut |way| {
-        match visit(way.netns_id, &mut many.stats) {
+    let not_entered = visit_each(host, targets, purpose, &mut |target| {
+        match visit(target.netns_id, &mut many.stats) {
             Ok(next) => {
                 many.add_success();
                 if next == Next::Stop {

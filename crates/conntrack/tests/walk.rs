@@ -304,14 +304,14 @@ fn root_all_namespaces_in_one_pass() {
     }
     let ids: Vec<u64> = labs.iter().map(|lab| lab.run_inside(|| sys::netns::current_inode().unwrap())).collect();
     let paths: Vec<_> = labs.iter().map(Lab::path).collect();
-    let way = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
+    let target = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
     let (host, cache) = (Host::live(), BackendCache::new());
     let mut found: HashMap<u64, u32> = HashMap::new();
     let mut each = |row: &Conntrack<'_>| {
         *found.entry(row.netns_id).or_default() += 1;
         Next::More
     };
-    let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
+    let source = AllNetnsConntrack::new(&host, Options::new(0), vec![target(0), target(1)]).with_cache(&cache);
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     assert_eq!(source.prepare(&demand).offer().backend, "bpf");
     let stats = source.run(&demand, &mut each).unwrap();
@@ -374,8 +374,8 @@ fn missing_and_double(cache: &BackendCache, fixed: &Fixed) -> (usize, usize) {
 fn missing_and_double_of_all(cache: &BackendCache, fixed: &Fixed, netns_id: u64) -> (usize, usize) {
     let (host, mut found) = (Host::live(), HashMap::with_capacity(fixed.len()));
     let options = Options { via: Some(Via::Bpf), ..Options::new(0) };
-    let way = NetnsTarget { netns_id, is_here: false, path: None, pid: None };
-    let source = AllNetnsConntrack::new(&host, options, vec![way]).with_cache(cache);
+    let target = NetnsTarget { netns_id, is_here: false, path: None, pid: None };
+    let source = AllNetnsConntrack::new(&host, options, vec![target]).with_cache(cache);
     let stats = source.run(&demand(&["orig_src"], Vec::new()), &mut |row| {
         if row.netns_id == netns_id {
             count(&mut found, fixed, row);
@@ -524,8 +524,8 @@ fn root_issue_10_chain_lengths_are_reported_if_one_namespace_has_all_entries() {
     let (host, cache) = (Host::live(), BackendCache::new());
     let netns_id = lab.run_inside(|| sys::netns::current_inode().unwrap());
     let path = lab.path();
-    let way = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
-    let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way]).with_cache(&cache);
+    let target = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
+    let source = AllNetnsConntrack::new(&host, Options::new(0), vec![target]).with_cache(&cache);
     // A field that only the walk provides.
     let mut scan = source.scan(&demand(&["expired"], Vec::new()));
     // The table belongs to the host: a resize by anyone else during the walk makes its chains unknown.
@@ -623,12 +623,12 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
     labs.iter().for_each(|lab| drop(lab.run_inside(|| fixed(15_000))));
     let ids: Vec<u64> = labs.iter().map(|lab| lab.run_inside(|| sys::netns::current_inode().unwrap())).collect();
     let paths: Vec<_> = labs.iter().map(Lab::path).collect();
-    let way = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
+    let target = |n: usize| NetnsTarget { netns_id: ids[n], is_here: false, path: Some(&paths[n]), pid: None };
     let (host, cache) = (Host::live(), BackendCache::new());
     let demand = demand(&["orig_src", "netns_id"], Vec::new());
     let read = || {
         let mut entries = std::collections::HashSet::new();
-        let source = AllNetnsConntrack::new(&host, Options::new(0), vec![way(0), way(1)]).with_cache(&cache);
+        let source = AllNetnsConntrack::new(&host, Options::new(0), vec![target(0), target(1)]).with_cache(&cache);
         let stats = source.run(&demand, &mut |row| {
             assert!(entries.insert((row.netns_id, row.orig)), "{:?} came twice", row.orig);
             Next::More

@@ -14,7 +14,7 @@ pub fn counter_reader<'s>(
     namespaces: Option<&'s Namespaces>,
     drivers: bool,
 ) -> CounterReader<'s> {
-    let reader = CounterReader::new(session.host(), session.ways(namespaces), &add_conntrack);
+    let reader = CounterReader::new(session.host(), session.targets(namespaces), &add_conntrack);
     if drivers { reader.with_drivers() } else { reader }
 }
 

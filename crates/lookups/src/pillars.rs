@@ -36,7 +36,7 @@ pub fn with_sockets<R>(
         }
         Some(namespaces) => {
             let chosen = namespaces.list().iter().filter(|namespace| wanted(namespace.inode));
-            every = AllNetnsSockets::new(host, options, chosen.map(|one| one.way(netns_id)).collect(), cache);
+            every = AllNetnsSockets::new(host, options, chosen.map(|one| one.target(netns_id)).collect(), cache);
             &every
         }
     };

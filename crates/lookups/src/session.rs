@@ -272,10 +272,10 @@ impl Session {
     }
 
     /// Targets for entering the namespaces to read: those of `namespaces`, or the session's own.
-    pub fn ways<'n>(&self, namespaces: Option<&'n Namespaces>) -> Vec<NetnsTarget<'n>> {
+    pub fn targets<'n>(&self, namespaces: Option<&'n Namespaces>) -> Vec<NetnsTarget<'n>> {
         match namespaces {
             None => vec![NetnsTarget::current(self.netns_id)],
-            Some(namespaces) => namespaces.list().iter().map(|namespace| namespace.way(self.netns_id)).collect(),
+            Some(namespaces) => namespaces.list().iter().map(|namespace| namespace.target(self.netns_id)).collect(),
         }
     }
 

@@ -24,9 +24,9 @@ pub(crate) fn read_entries(
             (scan.run(each), scan.chains())
         }
         Some(namespaces) => {
-            let mut ways = session.ways(Some(&namespaces));
-            ways.retain(|way| wanted.contains(&way.netns_id));
-            let source = AllNetnsConntrack::new(host, options, ways).with_cache(&session.backends().conntrack);
+            let mut targets = session.targets(Some(&namespaces));
+            targets.retain(|target| wanted.contains(&target.netns_id));
+            let source = AllNetnsConntrack::new(host, options, targets).with_cache(&session.backends().conntrack);
             let mut scan = source.scan(demand);
             (scan.run(each), scan.chains())
         }

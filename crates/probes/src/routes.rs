@@ -24,7 +24,7 @@ impl ProbeReader for RouteReader {
         }
         let session = round.session;
         let namespaces = session.namespaces();
-        let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
+        let source = NetnsSource::new(session.host(), session.targets(namespaces.as_deref()));
         let mut over = 0;
         let read = source.run(&Demand::<Routes>::every_field(0), &mut |route| {
             over += add_route(samples, route);

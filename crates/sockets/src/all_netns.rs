@@ -29,25 +29,25 @@ use crate::source::{SocketSource, explain_table};
 /// The note if only the walk reaches a namespace.
 const UNREACHABLE: &str = "a network namespace cannot be entered: only its TCP sockets were read";
 
-/// The sockets of several namespaces, one after the other in the order of `ways`.
+/// The sockets of several namespaces, one after the other in the order of `targets`.
 #[derive(Debug)]
 pub struct AllNetnsSockets<'h> {
     host: &'h Host,
     options: Options,
-    ways: Vec<NetnsTarget<'h>>,
+    targets: Vec<NetnsTarget<'h>>,
     cache: &'h BackendCache,
 }
 
 impl<'h> AllNetnsSockets<'h> {
-    /// Sockets of all namespaces that `ways` lead into; the namespace in `options` is not used. Entering a namespace
-    /// needs CAP_SYS_ADMIN. Loaded programs are kept in `cache`.
+    /// Sockets of all namespaces in `targets`; the namespace in `options` is not used. Entering a namespace needs
+    /// CAP_SYS_ADMIN. Loaded programs are kept in `cache`.
     pub fn new(
         host: &'h Host,
         options: Options,
-        ways: Vec<NetnsTarget<'h>>,
+        targets: Vec<NetnsTarget<'h>>,
         cache: &'h BackendCache,
     ) -> AllNetnsSockets<'h> {
-        AllNetnsSockets { host, options, ways, cache }
+        AllNetnsSockets { host, options, targets, cache }
     }
 
     /// The source for one namespace, without the protocol that is read for all namespaces at once.
@@ -98,7 +98,7 @@ struct AllNetnsScan<'s, 'h> {
 impl Scan<Sockets> for AllNetnsScan<'_, '_> {
     fn offer(&self) -> Offer {
         let AllNetnsScan { source, demand, tables, walk } = self;
-        let Some(first) = source.ways.first() else { return Offer::default() };
+        let Some(first) = source.targets.first() else { return Offer::default() };
         let of_one = source.source(first.netns_id, None);
         let mut of_one = of_one.scan(demand);
         let mut explain = Vec::new();
@@ -126,7 +126,7 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
         }
         if !offer.explain.is_empty() {
             explain.append(&mut offer.explain);
-            let many = source.ways.len();
+            let many = source.targets.len();
             explain.push(format!("via netlink and proc in each of {many} network namespaces, one after the other"));
         }
         Offer { explain, ..offer }
@@ -155,7 +155,7 @@ impl AllNetnsScan<'_, '_> {
     fn read(&self, cache: Option<&dyn RowCache>, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {
         let AllNetnsScan { source, demand, tables, walk } = self;
         let mut round = Round::default();
-        if source.ways.is_empty() {
+        if source.targets.is_empty() {
             return round.finish();
         }
         let stopped = Cell::new(false);
@@ -195,19 +195,20 @@ impl AllNetnsSockets<'_> {
         if rest.stopped.get() {
             return;
         }
-        let (ways, unreachable): (Vec<_>, Vec<_>) = self.ways.iter().copied().partition(NetnsTarget::can_be_entered);
-        let not_entered = visit_each(self.host, &ways, "/sockets", &mut |way| {
-            let options = Options { netns_id: way.netns_id, ..options.clone() };
+        let (targets, unreachable): (Vec<_>, Vec<_>) =
+            self.targets.iter().copied().partition(NetnsTarget::can_be_entered);
+        let not_entered = visit_each(self.host, &targets, "/sockets", &mut |target| {
+            let options = Options { netns_id: target.netns_id, ..options.clone() };
             let source = SocketSource::new(self.host, options).with_cache(self.cache);
             round.many.add(source.finishing_walk(rest.handed_out).run(rest.demand, each));
             if rest.stopped.get() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
         });
         round.not_entered.append(not_entered);
-        for way in unreachable {
+        for target in unreachable {
             if rest.stopped.get() {
                 break;
             }
-            self.read_by_number(&way, rest, options, each, round);
+            self.read_by_number(&target, rest, options, each, round);
         }
     }
 }

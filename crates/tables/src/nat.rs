@@ -84,8 +84,9 @@ impl SourceProvider<Nat> for EntryProvider {
                 &one
             }
             Some(namespaces) => {
-                let ways = session.ways(Some(namespaces));
-                every = AllNetnsConntrack::new(session.host(), options, ways).with_cache(&session.backends().conntrack);
+                let targets = session.targets(Some(namespaces));
+                every =
+                    AllNetnsConntrack::new(session.host(), options, targets).with_cache(&session.backends().conntrack);
                 &every
             }
         };
@@ -167,8 +168,8 @@ impl SourceProvider<NatStats> for StatsProvider {
         then: impl FnOnce(&dyn Source<NatStats>) -> R,
     ) -> R {
         let namespaces = session.namespaces();
-        let ways = session.ways(namespaces.as_deref());
-        let source = StatSource::new(session.host(), ways, self.options, self.memory.as_ref());
+        let targets = session.targets(namespaces.as_deref());
+        let source = StatSource::new(session.host(), targets, self.options, self.memory.as_ref());
         with_asked(session.host(), &source, then)
     }
 }

@@ -23,7 +23,7 @@ impl<T: NetnsTable> SourceProvider<T> for NetnsProvider {
         then: impl FnOnce(&dyn Source<T>) -> R,
     ) -> R {
         let namespaces = session.namespaces();
-        let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
+        let source = NetnsSource::new(session.host(), session.targets(namespaces.as_deref()));
         with_asked(session.host(), &source, then)
     }
 }

@@ -37,7 +37,7 @@ impl<T: NetnsTable> NetnsCommand<T> {
 
     fn save(session: &Session, stats: &mut Accounting) -> u64 {
         let namespaces = session.namespaces();
-        let source = NetnsSource::new(session.host(), session.ways(namespaces.as_deref()));
+        let source = NetnsSource::new(session.host(), session.targets(namespaces.as_deref()));
         saved::read(&source, &Demand::<T>::every_field(0), stats)
     }
 }

@@ -14,20 +14,19 @@ use crate::options::Options;
 use crate::source::{ConntrackScan, ConntrackSource};
 use crate::table::CtTable;
 
-/// The entries of several namespaces, in the order of `ways`.
+/// The entries of several namespaces, in the order of `targets`.
 #[derive(Debug)]
 pub struct AllNetnsConntrack<'h> {
     host: &'h Host,
     options: Options,
-    ways: Vec<NetnsTarget<'h>>,
+    targets: Vec<NetnsTarget<'h>>,
     cache: Option<&'h BackendCache>,
 }
 
 impl<'h> AllNetnsConntrack<'h> {
-    /// Entries of all namespaces that `ways` lead into; the namespace in `options` is not used. Entering needs
-    /// CAP_SYS_ADMIN.
-    pub fn new(host: &'h Host, options: Options, ways: Vec<NetnsTarget<'h>>) -> AllNetnsConntrack<'h> {
-        AllNetnsConntrack { host, options, ways, cache: None }
+    /// Entries of all namespaces in `targets`; the namespace in `options` is not used. Entering needs CAP_SYS_ADMIN.
+    pub fn new(host: &'h Host, options: Options, targets: Vec<NetnsTarget<'h>>) -> AllNetnsConntrack<'h> {
+        AllNetnsConntrack { host, options, targets, cache: None }
     }
 
     /// Keeps backends open from one reading to the next, which also makes it possible to read all namespaces in one
@@ -45,7 +44,7 @@ impl<'h> AllNetnsConntrack<'h> {
         }
         let wanted = match self.options.via {
             Some(via) => via == Via::Bpf,
-            None => self.ways.len() > 1 && self.cache.is_some_and(|cache| cache.why_not().is_none()),
+            None => self.targets.len() > 1 && self.cache.is_some_and(|cache| cache.why_not().is_none()),
         };
         let has_all = demand.need & BPF_LACKS == 0 || self.options.via.is_some();
         let possible = wanted && has_all && self.options.table == CtTable::Conntrack;
@@ -56,7 +55,7 @@ impl<'h> AllNetnsConntrack<'h> {
     // did.
     fn is_followed(&self) -> bool {
         match self.host.is_replay() {
-            true => self.ways.iter().any(|way| self.source(way.netns_id).is_followed()),
+            true => self.targets.iter().any(|target| self.source(target.netns_id).is_followed()),
             false => self.options.via.is_none(),
         }
     }
@@ -101,9 +100,9 @@ impl Scan<Nat> for AllNetnsScan<'_, '_> {
         if let Some(walk) = &self.walk {
             return walk.offer();
         }
-        let Some(first) = self.all.ways.first() else { return Offer::default() };
+        let Some(first) = self.all.targets.first() else { return Offer::default() };
         let mut offer = self.all.source(first.netns_id).scan(&self.demand).offer();
-        let many = self.all.ways.len();
+        let many = self.all.targets.len();
         // The first line describes the backend; the others describe this one namespace.
         offer.explain.truncate(1);
         offer
@@ -157,7 +156,7 @@ impl AllNetnsScan<'_, '_> {
         }
         let is_rest = handed_out.borrow().is_finishing();
         let chains = &mut self.chains;
-        let entered = in_each_for(all.host, &all.ways, all.options.table.purpose(), &mut |netns_id, _| {
+        let entered = in_each_for(all.host, &all.targets, all.options.table.purpose(), &mut |netns_id, _| {
             let mut wants = Next::More;
             let mut each = |row: &record::rows::Conntrack<'_>| {
                 wants = each(row);

@@ -20,11 +20,11 @@ pub struct StatOptions {
     pub per_cpu: bool,
 }
 
-/// The rows of all namespaces that `ways` lead to.
+/// The rows of all namespaces in `targets`.
 #[derive(Debug)]
 pub struct StatSource<'h> {
     host: &'h Host,
-    ways: Vec<NetnsTarget<'h>>,
+    targets: Vec<NetnsTarget<'h>>,
     options: StatOptions,
     memory: Option<&'h RefCell<StatMemory>>,
 }
@@ -33,11 +33,11 @@ impl<'h> StatSource<'h> {
     /// A source for one round; `memory` holds the round before, if rounds are compared.
     pub fn new(
         host: &'h Host,
-        ways: Vec<NetnsTarget<'h>>,
+        targets: Vec<NetnsTarget<'h>>,
         options: StatOptions,
         memory: Option<&'h RefCell<StatMemory>>,
     ) -> StatSource<'h> {
-        StatSource { host, ways, options, memory }
+        StatSource { host, targets, options, memory }
     }
 
     /// Hands out the rows of one namespace.
@@ -111,7 +111,7 @@ impl Scan<NatStats> for StatScan<'_, '_> {
         if self.need & stat_need::SETTINGS != 0 {
             explain.push("settings from /proc/sys/net/netfilter, one file each".to_owned());
         }
-        let many = self.source.ways.len();
+        let many = self.source.targets.len();
         if many > 1 {
             explain.push(format!("in each of {many} network namespaces, one after the other"));
         }
@@ -124,7 +124,7 @@ impl Scan<NatStats> for StatScan<'_, '_> {
             memory.borrow_mut().begin();
         }
         let mut stopped = false;
-        let mut stats = in_each(source.host, &source.ways, &mut |netns_id, acct| {
+        let mut stats = in_each(source.host, &source.targets, &mut |netns_id, acct| {
             let stats = read(source.host, netns_id, self.need, source.options.via).map_err(|error| {
                 if let Some(memory) = source.memory {
                     memory.borrow_mut().keep_previous(netns_id);

@@ -142,9 +142,9 @@ fn round_of(
     let line = |drop: u32| format!("0000000a 0 0 0 0 0 0 0 0 0 {drop:08x} 0\n");
     std::fs::write(stat.join("nf_conntrack"), format!("{HEAD}{}{}", line(drops[0]), line(drops[1]))).unwrap();
     let host = Host::with_roots(tmp.path().into(), tmp.path().into(), tmp.path().into());
-    let way = sys::NetnsTarget::current(7);
+    let target = sys::NetnsTarget::current(7);
     let options = StatOptions { via: Some(StatVia::Proc), per_cpu };
-    let source = StatSource::new(&host, vec![way], options, Some(memory));
+    let source = StatSource::new(&host, vec![target], options, Some(memory));
     let mut rows = Vec::new();
     let stats = record::Source::run(&source, &record::Demand::new(&[], Vec::new()), &mut |row| {
         let of = |counts: &StatCounts| counts.get(StatCounter::Drop).map_or("-".to_owned(), |n| n.to_string());

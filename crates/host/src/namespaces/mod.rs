@@ -73,7 +73,7 @@ impl Namespace {
     }
 
     /// The paths into it for a process in the namespace `own`.
-    pub fn way(&self, own: u64) -> NetnsTarget<'_> {
+    pub fn target(&self, own: u64) -> NetnsTarget<'_> {
         NetnsTarget { netns_id: self.inode, is_here: self.inode == own, path: self.path(), pid: self.pid }
     }
 

@@ -155,11 +155,11 @@ impl<'s> Todo<'s> {
             work.note(setting, "", "");
         }
         let namespaces = self.session.namespaces();
-        let ways = self.session.ways(namespaces.as_deref());
+        let targets = self.session.targets(namespaces.as_deref());
         for one in &self.timeouts {
-            let way = ways.iter().find(|way| way.netns_id == one.of.netns_id);
-            if let Some(way) = way {
-                work.set_inside(way, &one.setting, &one.place(self.session))?;
+            let target = targets.iter().find(|target| target.netns_id == one.of.netns_id);
+            if let Some(target) = target {
+                work.set_inside(target, &one.setting, &one.place(self.session))?;
             }
         }
         let kept = self.kept();
@@ -195,9 +195,9 @@ impl Work<'_> {
     }
 
     /// Writes a setting in a namespace. A namespace that no longer exists is skipped.
-    fn set_inside(&mut self, way: &NetnsTarget<'_>, setting: &Setting, place: &str) -> Result<(), Failed> {
+    fn set_inside(&mut self, target: &NetnsTarget<'_>, setting: &Setting, place: &str) -> Result<(), Failed> {
         let mut result = None;
-        let entered = in_each(self.session.host(), std::slice::from_ref(way), &mut |_, _| {
+        let entered = in_each(self.session.host(), std::slice::from_ref(target), &mut |_, _| {
             result = Some(self.set(setting));
             Ok(Next::Stop)
         });
@@ -208,7 +208,7 @@ impl Work<'_> {
             None => self.done.push(format!("{} was not set{place}: it no longer exists", setting.name())),
             Some(set) => {
                 set?;
-                self.note(setting, place, &entering(way));
+                self.note(setting, place, &entering(target));
             }
         }
         Ok(())
@@ -238,10 +238,10 @@ impl Work<'_> {
 
 /// The shell prefix for a command that must run in a namespace. A path that needs escaping is replaced by the path
 /// of a process inside; without one it is shown escaped, and the user has to know the real path.
-fn entering(way: &NetnsTarget<'_>) -> String {
+fn entering(target: &NetnsTarget<'_>) -> String {
     let shown = |path: &Path| sys::escape_bytes(path.as_os_str().as_encoded_bytes());
     let is_plain = |path: &&Path| path.to_str() == Some(&*shown(path));
-    let path = match (way.is_here, way.path, way.pid) {
+    let path = match (target.is_here, target.path, target.pid) {
         (true, ..) | (_, None, None) => return String::new(),
         (_, path, Some(pid)) if path.filter(is_plain).is_none() => format!("/proc/{pid}/ns/net").into(),
         (_, path, _) => shown(path.unwrap_or(Path::new(""))),
@@ -273,12 +273,12 @@ mod tests {
         let lab = testkit::netns::Lab::new("applyinside");
         let session = Session::open(SessionTarget::default()).ok().unwrap();
         let (path, netns_id) = (lab.path(), lab.run_inside(|| sys::netns::current_inode().unwrap()));
-        let way = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
+        let target = NetnsTarget { netns_id, is_here: false, path: Some(&path), pid: None };
         let read = || fs::read_to_string(format!("{SETTINGS_DIR}/nf_conntrack_udp_timeout")).unwrap();
         let (own, was) = (read(), lab.run_inside(read).trim().parse().unwrap());
         let setting = Setting { file: "nf_conntrack_udp_timeout", was, becomes: 17 };
         let mut work = Work { session: &session, done: Vec::new(), undo: Vec::new() };
-        work.set_inside(&way, &setting, " there").ok().unwrap();
+        work.set_inside(&target, &setting, " there").ok().unwrap();
         assert_eq!((lab.run_inside(read).trim(), read()), ("17", own));
         let messages = work.messages().join("\n");
         let undo = format!("undo: nsenter --net='{}' sysctl -w {}", path.display(), setting.with(was));
@@ -287,13 +287,13 @@ mod tests {
 
     #[test]
     fn a_name_is_one_word_for_the_shell() {
-        let way = |is_here, path| NetnsTarget { netns_id: 1, is_here, path, pid: Some(7) };
-        assert_eq!(entering(&way(false, Some(std::path::Path::new("/a 'b")))), "nsenter --net='/a '\\''b' ");
-        assert_eq!(entering(&way(false, None)), "nsenter --net='/proc/7/ns/net' ");
-        assert_eq!(entering(&way(true, None)), "");
+        let target = |is_here, path| NetnsTarget { netns_id: 1, is_here, path, pid: Some(7) };
+        assert_eq!(entering(&target(false, Some(std::path::Path::new("/a 'b")))), "nsenter --net='/a '\\''b' ");
+        assert_eq!(entering(&target(false, None)), "nsenter --net='/proc/7/ns/net' ");
+        assert_eq!(entering(&target(true, None)), "");
         let hostile = Some(std::path::Path::new("/a\n\u{1b}[1m"));
-        assert_eq!(entering(&way(false, hostile)), "nsenter --net='/proc/7/ns/net' ");
-        let alone = NetnsTarget { pid: None, ..way(false, hostile) };
+        assert_eq!(entering(&target(false, hostile)), "nsenter --net='/proc/7/ns/net' ");
+        let alone = NetnsTarget { pid: None, ..target(false, hostile) };
         assert_eq!(entering(&alone), "nsenter --net='/a\\n\\u{1b}[1m' ");
     }
 }

@@ -33,14 +33,15 @@ pub fn gather(
     stats: &mut Accounting,
 ) -> Result<Vec<(u64, Evidence)>, SourceError> {
     let namespaces = session.namespaces();
-    let ways = session.ways(namespaces.as_deref());
+    let targets = session.targets(namespaces.as_deref());
     let mut sampled = Sampled::default();
-    let last = sampled.take_all(session, sampling, &ways)?;
+    let last = sampled.take_all(session, sampling, &targets)?;
     stats.add(&last);
     let host = session.host();
     let machine = Machine::read(host, sampling.memory_bytes_max, stats);
     let mut found = BTreeMap::new();
-    let alive: Vec<NetnsTarget<'_>> = ways.iter().filter(|way| sampled.is_alive(way.netns_id)).copied().collect();
+    let alive: Vec<NetnsTarget<'_>> =
+        targets.iter().filter(|target| sampled.is_alive(target.netns_id)).copied().collect();
     // The table is read after all samples, because reading it removes expired entries in every namespace and so
     // changes the counts.
     let mut pass = TablePass::over(session, &sampled, &alive, stats);
@@ -65,7 +66,7 @@ pub fn gather(
         let all = last.fold(0u64, |all, sample| all.saturating_add(sample.entries));
         found.values_mut().for_each(|evidence| evidence.host_entries = Some(all));
     }
-    Ok(ways.iter().filter_map(|way| Some((way.netns_id, found.remove(&way.netns_id)?))).collect())
+    Ok(targets.iter().filter_map(|target| Some((target.netns_id, found.remove(&target.netns_id)?))).collect())
 }
 
 /// Returns the names of the namespaces, or their inodes, in the order of `found`.
@@ -128,12 +129,12 @@ impl Sampled {
         &mut self,
         session: &Session,
         sampling: &Sampling,
-        ways: &[NetnsTarget<'_>],
+        targets: &[NetnsTarget<'_>],
     ) -> Result<Accounting, SourceError> {
         let interval_ns = u64::try_from(sampling.interval.as_nanos()).unwrap_or(u64::MAX);
         let mut stats = Accounting::default();
         while self.round < sampling.samples && session.host().begin_round() {
-            stats = self.take(session, ways)?;
+            stats = self.take(session, targets)?;
             if self.round == sampling.samples || session.host().is_replay() {
                 continue;
             }
@@ -150,10 +151,10 @@ impl Sampled {
         Ok(stats)
     }
 
-    fn take(&mut self, session: &Session, ways: &[NetnsTarget<'_>]) -> Result<Accounting, SourceError> {
+    fn take(&mut self, session: &Session, targets: &[NetnsTarget<'_>]) -> Result<Accounting, SourceError> {
         self.round += 1;
         let (of, round) = (&mut self.of, self.round);
-        in_each(session.host(), ways, &mut |netns_id, acct| {
+        in_each(session.host(), targets, &mut |netns_id, acct| {
             let stats = read(session.host(), netns_id, stat_need::SETTINGS, None).map_err(|error| SourceError {
                 what: "connection tracking",
                 fault: SourceFault::Unsupported,
@@ -266,9 +267,9 @@ impl TablePass {
     /// Reads those namespaces of `alive` that have entries.
     fn over(session: &Session, sampled: &Sampled, alive: &[NetnsTarget<'_>], stats: &mut Accounting) -> TablePass {
         let mut pass = TablePass::default();
-        for way in alive {
-            if let Some(of) = sampled.of.get(&way.netns_id).filter(|of| !of.is_empty()) {
-                pass.censuses.insert(way.netns_id, Census::new(&of.last.settings.unwrap_or_default()));
+        for target in alive {
+            if let Some(of) = sampled.of.get(&target.netns_id).filter(|of| !of.is_empty()) {
+                pass.censuses.insert(target.netns_id, Census::new(&of.last.settings.unwrap_or_default()));
             }
         }
         if pass.censuses.is_empty() {

@@ -90,12 +90,12 @@ impl AllNetnsSockets<'_> {
 
     // Whether netlink reads the sockets that an interrupted walk left out. A replay does what the recorded run did.
     fn is_followed(&self) -> bool {
-        let recorded = |way: &NetnsTarget<'_>| {
+        let recorded = |target: &NetnsTarget<'_>| {
             let tables = [Table::Tcp, Table::Tcp4, Table::Tcp6];
-            tables.iter().any(|table| self.host.contains(&keys::key(*table, Via::Netlink, way.netns_id)))
+            tables.iter().any(|table| self.host.contains(&keys::key(*table, Via::Netlink, target.netns_id)))
         };
         match self.host.is_replay() {
-            true => self.ways.iter().any(recorded),
+            true => self.targets.iter().any(recorded),
             false => self.options.via != Some(Via::Bpf),
         }
     }
@@ -140,7 +140,7 @@ impl AllNetnsSockets<'_> {
     /// Reads the TCP sockets of a namespace without a path, by its number, unless they were already read.
     pub(super) fn read_by_number(
         &self,
-        way: &NetnsTarget<'_>,
+        target: &NetnsTarget<'_>,
         rest: &EachNetns<'_>,
         options: &Options,
         each: &mut Each<'_, Sockets>,
@@ -150,7 +150,7 @@ impl AllNetnsSockets<'_> {
         let mut tables = rest.tables.iter().filter(|table| options.order.contains(&table.proto));
         round.unreachable += u64::from(tables.clone().any(|table| table.proto != Proto::Tcp));
         let tcp = tables.find(|table| table.proto == Proto::Tcp);
-        let (Some(filter), Ok(number)) = (tcp, u32::try_from(way.netns_id)) else { return };
+        let (Some(filter), Ok(number)) = (tcp, u32::try_from(target.netns_id)) else { return };
         let lacks = demand.need & !BPF_HAS & !need::TCP_INFO;
         let walker = self.walker(demand, filter, None, rest.handed_out);
         let mut stats = RowStats::default();

@@ -17,14 +17,14 @@ fn tcp() -> Options {
 }
 
 /// Returns the namespaces of the rows with the number of rows of each, the messages of the footer, and `incomplete`.
-fn read(host: &Host, ways: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
-    read_by(host, tcp(), ways)
+fn read(host: &Host, targets: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+    read_by(host, tcp(), targets)
 }
 
-fn read_by(host: &Host, options: Options, ways: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
+fn read_by(host: &Host, options: Options, targets: Vec<NetnsTarget<'_>>) -> (Vec<(u64, usize)>, Vec<String>, bool) {
     let cache = BackendCache::new();
     let mut counts: Vec<(u64, usize)> = Vec::new();
-    let stats = AllNetnsSockets::new(host, options, ways, &cache)
+    let stats = AllNetnsSockets::new(host, options, targets, &cache)
         .run(&demand(0, Vec::new()), &mut |row: &Socket<'_>| {
             match counts.iter_mut().find(|count| count.0 == row.netns_id) {
                 Some(count) => count.1 += 1,
@@ -87,13 +87,13 @@ fn root_on_tape() {
     let there = NetnsTarget { netns_id: inode, is_here: false, path: Some(&path), pid: None };
     let never = NetnsTarget { netns_id: 7, is_here: false, path: None, pid: None };
     // Without BPF the kernel is not asked about a namespace that is known only by its inode.
-    let ways = || if cfg!(feature = "bpf") { vec![there, never] } else { vec![there] };
+    let targets = || if cfg!(feature = "bpf") { vec![there, never] } else { vec![there] };
     let host = Host::live().recording(&tape).unwrap();
-    let live = read(&host, ways());
+    let live = read(&host, targets());
     host.finish().unwrap();
     drop(lab);
     assert_eq!(live.0, [(inode, 3)]);
-    assert_eq!(read(&Host::open_replay(&tape).unwrap(), ways()), live);
+    assert_eq!(read(&Host::open_replay(&tape).unwrap(), targets()), live);
 }
 
 #[test]
@@ -114,9 +114,9 @@ fn a_namespace_that_has_gone_is_no_error() {
 fn names_of_interfaces_are_not_pushed_down() {
     let host = Host::live();
     let own = NetNs::current().unwrap().inode();
-    let ways = vec![NetnsTarget::current(own)];
+    let targets = vec![NetnsTarget::current(own)];
     let cache = BackendCache::new();
-    let every = AllNetnsSockets::new(&host, tcp(), ways, &cache);
+    let every = AllNetnsSockets::new(&host, tcp(), targets, &cache);
     let demand = demand(0, vec![is("iface", "lo"), test("local_port", Op::Eq, Operand::Number(80))]);
     let offer = every.prepare(&demand).offer();
     assert_eq!(offer.pushed, [PushOutcome::No, PushOutcome::Exact]);
@@ -130,7 +130,7 @@ fn root_without_the_right_the_names_are_reported() {
     testkit::require_root!();
     let labs: Vec<Lab> = (0..4).map(|_| Lab::new("denied")).collect();
     let known: Vec<_> = labs.iter().map(place).collect();
-    let ways =
+    let targets =
         || known.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
     // Capabilities are per thread.
     let text = std::thread::scope(|scope| {
@@ -138,7 +138,7 @@ fn root_without_the_right_the_names_are_reported() {
             testkit::sandbox::drop_caps(&[sys::caps::Cap::SysAdmin]).unwrap();
             let host = Host::live();
             let cache = BackendCache::new();
-            let error = AllNetnsSockets::new(&host, tcp(), ways().collect(), &cache)
+            let error = AllNetnsSockets::new(&host, tcp(), targets().collect(), &cache)
                 .run(&demand(0, Vec::new()), &mut |_| Next::More)
                 .unwrap_err();
             assert_eq!(error.fault, SourceFault::Denied);
@@ -173,16 +173,16 @@ fn root_one_pass_has_what_each_has() {
     let known: Vec<_> = labs.iter().chain([&child]).map(place).collect();
     let place_of = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
     let kept: Vec<_> = known.iter().map(place_of).collect();
-    let ways =
+    let targets =
         || kept.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
     use record::rows::need;
     const NEEDS: u64 = need::V6ONLY | need::QUEUES | need::INODE;
-    let rows = |via, ways: Vec<NetnsTarget<'_>>| {
+    let rows = |via, targets: Vec<NetnsTarget<'_>>| {
         let host = Host::live();
         let cache = BackendCache::new();
         let mut rows = Vec::new();
         let options = Options { via: Some(via), ..tcp() };
-        AllNetnsSockets::new(&host, options, ways, &cache)
+        AllNetnsSockets::new(&host, options, targets, &cache)
             .run(&demand(NEEDS, Vec::new()), &mut |row: &Socket<'_>| {
                 if kept.iter().any(|(id, _)| *id == row.netns_id) {
                     rows.push((row.netns_id, row.family, row.state, row.local, row.peer, row.inode, row.rqueue));
@@ -193,8 +193,8 @@ fn root_one_pass_has_what_each_has() {
         rows.sort_unstable_by_key(|row| (row.0, row.1, row.2.0, row.3, row.4));
         rows
     };
-    let each = rows(Via::Netlink, ways().collect());
-    assert_eq!(rows(Via::Bpf, ways().collect()), each);
+    let each = rows(Via::Netlink, targets().collect());
+    assert_eq!(rows(Via::Bpf, targets().collect()), each);
     assert!(each.iter().filter(|row| row.0 == kept[3].0).count() > 10, "{each:?}");
     // A namespace without path or process cannot be entered: the others are read via netlink, this one by its inode.
     let lost = |place: NetnsTarget<'static>| place;

@@ -32,8 +32,9 @@ fn of_all(
     let paths: Vec<_> = labs.iter().map(|lab| (NetNs::open_path(&lab.path()).unwrap().inode(), lab.path())).collect();
     let way = |(id, path): &'_ (u64, std::path::PathBuf)| (*id, path.clone());
     let kept: Vec<_> = paths.iter().map(way).collect();
-    let ways = kept.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
-    let mut source = AllNetnsSockets::new(host, options(proto, via, 0), ways.collect(), cache);
+    let targets =
+        kept.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
+    let mut source = AllNetnsSockets::new(host, options(proto, via, 0), targets.collect(), cache);
     collected(&mut source, |row| kept.iter().any(|(id, _)| *id == row.netns_id))
 }
 
@@ -193,11 +194,11 @@ fn root_issue_10_a_broken_walk_that_is_insisted_on_is_not_whole() {
     let lab = Lab::new("insisted");
     let _ = lab.connect_v4(200);
     let (id, path) = (NetNs::open_path(&lab.path()).unwrap().inode(), lab.path());
-    let way = NetnsTarget { netns_id: id, is_here: false, path: Some(&path), pid: None };
+    let target = NetnsTarget { netns_id: id, is_here: false, path: Some(&path), pid: None };
     let (host, cache) = (Host::live(), BackendCache::breaking_off_after(5));
     let options = options(Proto::Tcp, Some(Via::Bpf), 0);
     let stats =
-        AllNetnsSockets::new(&host, options, vec![way], &cache).run(&demand(0, Vec::new()), &mut |_| Next::More);
+        AllNetnsSockets::new(&host, options, vec![target], &cache).run(&demand(0, Vec::new()), &mut |_| Next::More);
     let stats = stats.unwrap();
     assert!(stats.is_partial() && stats.why[0].text.contains("incomplete"), "{stats:?}");
 }

@@ -35,12 +35,20 @@ pub(super) struct Disk {
     /// Syncs files every second; without it, `unsynced` stays empty.
     pub(super) syncer: Option<Syncer>,
     syncs_always: bool,
-    /// The segment that is being read: its first number and its file.
-    reading: Option<(u64, File)>,
-    /// A known position in it: its first number, the number of a message, and the offset of that message's batch.
-    cursor: (u64, u64, u64),
+    /// The segment that is being read.
+    reading: Option<ReadSegment>,
     /// Scratch memory for the head and lengths of the batch that is being written.
     head: Vec<u8>,
+}
+
+/// A segment that is being read.
+#[derive(Debug)]
+struct ReadSegment {
+    /// Its first number.
+    first: u64,
+    file: File,
+    /// A known position in it: the number of a message, and the offset of that message's batch.
+    known: (u64, u64),
 }
 
 impl Disk {
@@ -58,7 +66,6 @@ impl Disk {
             syncer: None,
             syncs_always: options.sync == SyncWhen::Always,
             reading: None,
-            cursor: (0, 0, 0),
             head: Vec::new(),
         }
     }
@@ -180,12 +187,7 @@ impl Disk {
     /// Closes the file of a segment that is removed or replaced.
     fn close_file(&mut self, first: u64) {
         self.unsynced.retain(|(unsynced, _)| *unsynced != first);
-        if self.reading.as_ref().is_some_and(|(reading, _)| *reading == first) {
-            self.reading = None;
-        }
-        if self.cursor.0 == first {
-            self.cursor = (0, 0, 0);
-        }
+        self.reading.take_if(|reading| reading.first == first);
     }
 
     /// True if the rest of a segment, once `gives` bytes are removed, should be written into the file before it. This
@@ -260,22 +262,21 @@ impl Disk {
         let index = self.segments.partition_point(|segment| segment.end <= number);
         let Some(segment) = self.segments.get(index) else { return Ok(None) };
         let from = number.max(segment.first);
-        if self.reading.as_ref().is_none_or(|(first, _)| *first != segment.first) {
+        if self.reading.as_ref().is_none_or(|reading| reading.first != segment.first) {
             self.reading = None;
             match self.place.file(&segment::name_of(segment.first)) {
-                Ok(file) => self.reading = Some((segment.first, file)),
+                Ok(file) => self.reading = Some(ReadSegment { first: segment.first, file, known: (0, 0) }),
                 Err(SpoolError::Failed { error, .. }) if error.kind() != io::ErrorKind::NotFound => return Err(error),
                 // Another program has removed or replaced it.
                 Err(_) => return Ok(Some((from, ReadResult::Damaged { end: segment.end }))),
             }
         }
-        let Some((_, file)) = &self.reading else { return Ok(None) };
-        let hint = if self.cursor.0 == segment.first { (self.cursor.1, self.cursor.2) } else { (0, 0) };
-        let read = segment.read(file, from, hint, expired_before)?;
-        self.cursor = match &read {
-            ReadResult::Batch { batch, place } => (segment.first, batch.end(), *place),
-            ReadResult::Expired { end, place } => (segment.first, *end, *place),
-            ReadResult::Damaged { .. } => (0, 0, 0),
+        let Some(reading) = &mut self.reading else { return Ok(None) };
+        let read = segment.read(&reading.file, from, reading.known, expired_before)?;
+        reading.known = match &read {
+            ReadResult::Batch { batch, place } => (batch.end(), *place),
+            ReadResult::Expired { end, place } => (*end, *place),
+            ReadResult::Damaged { .. } => (0, 0),
         };
         Ok(Some((from, read)))
     }

@@ -17,6 +17,8 @@ use testkit::netns::Lab;
 use testkit::sandbox::{Limit, confine};
 
 const COLUMNS: &str = "iface,dst,dport,len";
+/// Destination port of [`capture`], which no other test uses: one capture sees the packets of every namespace.
+const PORT: u16 = 7181;
 pub(crate) const NOBODY: u32 = 65_534;
 
 fn send(lab: &Lab, port: u16) {
@@ -46,7 +48,8 @@ fn nothing(bound: &str) -> Vec<String> {
 }
 
 fn capture(lab: &Lab, args: &[&str]) -> Going<String> {
-    let args = [&["-v", "--columns", COLUMNS, "proto = udp and dport = 7123"], args].concat();
+    let filter = format!("proto = udp and dport = {PORT}");
+    let args = [&["-v", "--columns", COLUMNS, &filter], args].concat();
     Going::past_header(command(lab, &args), COLUMNS, |line| line)
 }
 
@@ -58,7 +61,7 @@ fn root_capture_has_no_rights_when_it_looks_at_packets() {
     let all = ["--all-netns", "--resolve"];
     for (args, user) in [(&[][..], 0), (&["-i", "lo", "-Z", "nobody"], NOBODY), (&all, 0), (&inside, 0)] {
         let mut going = capture(&lab, args);
-        send(&lab, 7123);
+        send(&lab, PORT);
         going.read_until("a packet", |lines| !lines.is_empty());
         let pid = going.child.id();
         // A separate thread looks up names for `--resolve`.
@@ -71,7 +74,8 @@ fn root_capture_has_no_rights_when_it_looks_at_packets() {
             assert!(user == 0 || !ids[2].split(' ').any(|group| group == "0"), "{ids:?}");
         }
         let (lines, ran) = going.end();
-        assert!(lines.iter().all(|line| line.starts_with("lo\t") && line.ends_with("\t7123\t52")), "{lines:?}");
+        let end = format!("\t{PORT}\t52");
+        assert!(lines.iter().all(|line| line.starts_with("lo\t") && line.ends_with(&end)), "{lines:?}");
         for words in ["rights: all capabilities were dropped", "rights: unneeded system calls are blocked"] {
             assert!(ran.stderr.contains(words), "{}", ran.stderr);
         }

@@ -514,7 +514,7 @@ pub(super) const LOADS: &[Load] = &[
         ..NONE
     },
     Load {
-        name: "one phone behind a shared address has gone",
+        name: "one of several phones with a shared address has gone",
         set_up: &[(Router, "nft 'table ip f { chain c { type filter hook forward priority 0; }; }'")],
         traffic: &[
             (Server, "stream(80); web(81); ready()"),

@@ -12,7 +12,7 @@ pub(super) const CHECK: Check = Check {
     id: "no-route",
     needs: &[Probe::Drops],
     area: "routing",
-    about: "Packets are dropped because there is no route to their destination.",
+    about: "Packets are dropped because no route leads to their destination.",
     rule: "IpOutNoRoutes or IpExtInNoRoutes grew by at least 3; for IPv6, Ip6OutNoRoutes or Ip6InNoRoutes (without \
            multicast), which is only a hint, because programs try IPv6 even if there is none.",
     sources: "/proc/net/snmp, netstat, snmp6",
@@ -43,7 +43,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .add(
                 severity,
                 Confidence::Certain,
-                format!("{family} packets are dropped: there is no route to their destination"),
+                format!("{family} packets are dropped: no route leads to their destination"),
             )
             .object(family)
             .proof(proof.into_iter().flatten())

@@ -2,7 +2,7 @@
 
 use super::entries;
 use super::filter::Filter;
-use super::options::{Command, given};
+use super::options::{Command, switch};
 use super::parse::Line;
 use super::run::{Run, Times, form, refused, words};
 use super::stop::{Stop, head};
@@ -28,8 +28,8 @@ const TIME_WAIT: u8 = 7;
 
 /// `-I` and `-A`: create an entry.
 pub(super) fn create(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
-    let given = new_entry(line);
-    match run.changes.create(&given) {
+    let attrs = new_entry(line);
+    match run.changes.create(&attrs) {
         Ok(()) => Ok(1),
         Err(error) if error.errno() == Some(Errno::EXIST) && line.command == Some(Command::Add) => Ok(0),
         Err(error) => Err(refused(&error, line.command)),
@@ -40,7 +40,7 @@ fn new_entry(line: &Line) -> EntryAttrs<'_> {
     let want = &line.want;
     let proto = want.proto.unwrap_or(0);
     let (mut orig, mut reply) = (want.orig_tuple(), want.tuple(&want.reply, proto));
-    let (has_orig, has_reply) = (line.has_any(given::ORIG), line.has_any(given::REPLY));
+    let (has_orig, has_reply) = (line.has_any(switch::ORIG), line.has_any(switch::REPLY));
     match (has_orig, has_reply) {
         (true, false) => reply = inverse(&orig),
         (false, true) => {
@@ -103,11 +103,11 @@ fn as_typed(want: &Want, reply: CtTuple, plain: &CtTuple) -> CtTuple {
 fn completed(line: &Line, plain: &CtTuple) -> CtTuple {
     let Side { src, dst, src_part, dst_part } = line.want.reply;
     let mut reply = *plain;
-    if !line.has(given::DST_NAT) {
+    if !line.has(switch::DST_NAT) {
         reply.src = src.unwrap_or(plain.src);
         reply.src_part = src_part.unwrap_or(plain.src_part);
     }
-    if !line.has(given::SRC_NAT) {
+    if !line.has(switch::SRC_NAT) {
         reply.dst = dst.unwrap_or(plain.dst);
         reply.dst_part = dst_part.unwrap_or(plain.dst_part);
     }
@@ -152,8 +152,8 @@ pub(super) fn update(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
             return Ok(false);
         }
         let mut labels = [Vec::new(), Vec::new()];
-        let Some(given) = changed(line, row, &mut labels) else { return Ok(false) };
-        if let Err(error) = run.changes.update(&given) {
+        let Some(attrs) = changed(line, row, &mut labels) else { return Ok(false) };
+        if let Err(error) = run.changes.update(&attrs) {
             warn(&format!("Operation failed: {}\n", reason(&error, line)));
             if !line.bug_compatible {
                 return Ok(false);
@@ -212,7 +212,7 @@ fn changed<'g>(line: &Line, row: &Conntrack<'_>, room: &'g mut [Vec<u8>; 2]) -> 
 /// Sets the label bits to send and their mask: the kernel clears the bits in the mask and then flips the bits sent.
 /// Returns false if nothing changes.
 fn changed_labels(line: &Line, row: &Conntrack<'_>, [bits, mask]: &mut [Vec<u8>; 2]) -> bool {
-    let (adds, takes) = (line.has(given::ADD_LABEL), line.has(given::DEL_LABEL));
+    let (adds, takes) = (line.has(switch::ADD_LABEL), line.has(switch::DEL_LABEL));
     let now = row.labels.unwrap_or_default();
     match &line.want.labels_changed {
         Some(wanted) if adds => {
@@ -280,7 +280,7 @@ fn each_row(
 pub(super) fn get(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
     let filter = Filter::new(line)?;
     let want = &line.want;
-    let key = if line.has_any(given::ORIG) {
+    let key = if line.has_any(switch::ORIG) {
         EntryAttrs { orig: Some(want.orig_tuple()), ..EntryAttrs::default() }
     } else if line.bug_compatible {
         // The tool sends no request without an original tuple.
@@ -345,8 +345,8 @@ pub(super) fn get_expectation(run: &mut Run<'_>, line: &Line) -> Result<u64, Sto
     let clock = Times::new(run.session);
     let mut writer = run.writer(form(line), &clock, None);
     let (mut count, mut written): (u64, Result<(), SinkError>) = (0, Ok(()));
-    let given = ExpectationAttrs { master: Some(line.want.orig_tuple()), ..ExpectationAttrs::default() };
-    let got = run.changes.get_expectation(&given, |row| {
+    let attrs = ExpectationAttrs { master: Some(line.want.orig_tuple()), ..ExpectationAttrs::default() };
+    let got = run.changes.get_expectation(&attrs, |row| {
         written = writer.expectation(row, None, clock.now());
         count += 1;
     });

@@ -1,7 +1,7 @@
 //! Reads entries for the commands that show or change them.
 
 use super::super::read::{ReadError, read_rows};
-use super::options::given;
+use super::options::switch;
 use super::parse::Line;
 use super::run::words;
 use super::stop::Stop;
@@ -29,7 +29,7 @@ pub(super) fn read(
     if line.want.id.is_some() {
         demand.need |= nat_need::ID;
     }
-    if line.has(given::SECMARK) {
+    if line.has(switch::SECMARK) {
         demand.need |= nat_need::SECCTX;
     }
     let read = read_rows(session, &source, demand, &Lookups::empty(), each);

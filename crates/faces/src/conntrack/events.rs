@@ -1,7 +1,7 @@
 //! `-E`: shows entries or expectations as they are created, changed and destroyed.
 
 use super::filter::Filter;
-use super::options::{Command, given};
+use super::options::{Command, switch};
 use super::origin::Origins;
 use super::parse::Line;
 use super::run::{Run, Times, ToStdout, form};
@@ -91,7 +91,7 @@ fn not_opened(error: &SysError, expectations: bool) -> Stop {
 
 /// Size of the receive buffer in bytes. The tool reports the size that it got, which is twice the size requested.
 fn buffer_bytes(line: &Line) -> u32 {
-    if !line.has(given::BUFFER_SIZE) {
+    if !line.has(switch::BUFFER_SIZE) {
         return BUFFER_BYTES;
     }
     let asked = line.buffer_bytes.clamp(0, i64::from(i32::MAX / 2));
@@ -104,7 +104,7 @@ fn groups_of(line: &Line, expectations: bool) -> u32 {
     if expectations {
         return groups::EXPECT_NEW | groups::EXPECT_UPDATE | groups::EXPECT_DESTROY;
     }
-    if !line.has(given::EVENT_MASK) {
+    if !line.has(switch::EVENT_MASK) {
         return groups::ALL;
     }
     let pairs = [(event::NEW, groups::NEW), (event::UPDATES, groups::UPDATE), (event::DESTROY, groups::DESTROY)];

@@ -1,7 +1,7 @@
 //! Decides which entries pass.
 
 use super::addresses::masked;
-use super::options::{Command, given};
+use super::options::{Command, switch};
 use super::parse::{Line, kernel_status};
 use super::stop::Stop;
 use super::want::{NatTarget, Side, Want};
@@ -24,14 +24,14 @@ impl<'l> Filter<'l> {
     /// Makes the filter. Fails for a mask without an address.
     pub(super) fn new(line: &'l Line) -> Result<Filter<'l>, Stop> {
         for (mask, addr, words) in [
-            (given::MASK_SRC, given::ORIG_SRC, "Can't use --mask-src without --src"),
-            (given::MASK_DST, given::ORIG_DST, "Can't use --mask-dst without --dst"),
+            (switch::MASK_SRC, switch::ORIG_SRC, "Can't use --mask-src without --src"),
+            (switch::MASK_DST, switch::ORIG_DST, "Can't use --mask-dst without --dst"),
         ] {
             if line.has(mask) && !line.has(addr) {
                 return Err(Stop::usage(words));
             }
         }
-        let compares = !line.bug_compatible || line.has_any(given::COMPARISON);
+        let compares = !line.bug_compatible || line.has_any(switch::COMPARISON);
         Ok(Filter { line, want: &line.want, compares })
     }
 
@@ -42,13 +42,13 @@ impl<'l> Filter<'l> {
         let mut filter = KernelFilter { family: line.family, mark: want.mark, ..KernelFilter::default() };
         if line.command == Some(Command::List) {
             filter.status = want.status.map(|status| kernel_status(status, old));
-            filter.zero_counters = line.has(given::ZERO);
+            filter.zero_counters = line.has(switch::ZERO);
         }
         // The kernel resets counters only without a filter.
         if old || filter.zero_counters {
             return filter;
         }
-        let nat = [(given::SRC_NAT, CtStatus::SRC_NAT), (given::DST_NAT, CtStatus::DST_NAT)];
+        let nat = [(switch::SRC_NAT, CtStatus::SRC_NAT), (switch::DST_NAT, CtStatus::DST_NAT)];
         let nat = nat.iter().filter(|(bit, _)| line.has(*bit)).fold(0, |bits, (_, more)| bits | more);
         if nat != 0 && filter.status != Some((0, 0)) {
             let (value, mask) = filter.status.unwrap_or((0, 0));
@@ -62,8 +62,8 @@ impl<'l> Filter<'l> {
         // For IPv6 addresses, the kernel (6.18 included) drops the entries that match (ctnetlink_filter_match_tuple).
         let v4 = |addr: &Addr| matches!(addr, Addr::V4(_));
         filter.orig = TupleFilter {
-            src: want.orig.src.filter(|src| v4(src) && !line.has(given::MASK_SRC)),
-            dst: want.orig.dst.filter(|dst| v4(dst) && !line.has(given::MASK_DST)),
+            src: want.orig.src.filter(|src| v4(src) && !line.has(switch::MASK_SRC)),
+            dst: want.orig.dst.filter(|dst| v4(dst) && !line.has(switch::MASK_DST)),
             proto: want.proto,
             sport: want.orig.src_part.filter(|_| with_ports),
             dport: want.orig.dst_part.filter(|_| with_ports),
@@ -101,16 +101,16 @@ impl<'l> Filter<'l> {
             }
             _ => true,
         };
-        inside(given::MASK_SRC, mask.src, orig.src, row.orig.src)
-            && inside(given::MASK_DST, mask.dst, orig.dst, row.orig.dst)
+        inside(switch::MASK_SRC, mask.src, orig.src, row.orig.src)
+            && inside(switch::MASK_DST, mask.dst, orig.dst, row.orig.dst)
     }
 
     fn nat(&self, row: &Conntrack<'_>) -> bool {
         let wanted = |bit| self.line.has(bit);
-        if wanted(given::ANY_NAT) {
+        if wanted(switch::ANY_NAT) {
             return self.snat(row) || self.dnat(row);
         }
-        (!wanted(given::SRC_NAT) || self.snat(row)) && (!wanted(given::DST_NAT) || self.dnat(row))
+        (!wanted(switch::SRC_NAT) || self.snat(row)) && (!wanted(switch::DST_NAT) || self.dnat(row))
     }
 
     fn snat(&self, row: &Conntrack<'_>) -> bool {
@@ -175,10 +175,10 @@ impl<'l> Filter<'l> {
 
     fn orig(&self, row: &Conntrack<'_>) -> bool {
         let want = self.want;
-        let masks = (self.line.has(given::MASK_SRC), self.line.has(given::MASK_DST));
+        let masks = (self.line.has(switch::MASK_SRC), self.line.has(switch::MASK_DST));
         let side =
             Side { src: want.orig.src.filter(|_| !masks.0), dst: want.orig.dst.filter(|_| !masks.1), ..want.orig };
-        let family = !self.line.has_any(given::ORIG) || row.family == self.line.family;
+        let family = !self.line.has_any(switch::ORIG) || row.family == self.line.family;
         family
             && want.proto.is_none_or(|proto| proto == row.orig.proto)
             && self.side(&side, &row.orig)
@@ -186,7 +186,7 @@ impl<'l> Filter<'l> {
     }
 
     fn reply(&self, row: &Conntrack<'_>) -> bool {
-        let family = !self.line.has_any(given::REPLY) || row.family == self.line.family;
+        let family = !self.line.has_any(switch::REPLY) || row.family == self.line.family;
         family && self.side(&self.want.reply, &row.reply)
     }
 

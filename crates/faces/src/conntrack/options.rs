@@ -78,8 +78,8 @@ impl Command {
 /// Rules for a command line without a command: every switch is forbidden.
 const NONE: &str = "00000000000000000000000000000";
 
-/// One bit per switch given.
-pub(super) mod given {
+/// One bit per switch.
+pub(super) mod switch {
     pub(in super::super) const ORIG_SRC: u32 = 1;
     pub(in super::super) const ORIG_DST: u32 = 1 << 1;
     pub(in super::super) const REPLY_SRC: u32 = 1 << 2;
@@ -153,34 +153,34 @@ pub(super) fn long_name(letter: u8) -> &'static str {
 }
 
 /// Checks the given switches against a command.
-pub(super) fn check(command: Option<Command>, given: u32) -> Result<(), Stop> {
+pub(super) fn check(command: Option<Command>, switches: u32) -> Result<(), Stop> {
     let rules = command.map_or(NONE, Command::switches);
-    let pairs = [given::ORIG, given::REPLY];
+    let pairs = [switch::ORIG, switch::REPLY];
     let words = ["you have to specify `--src' and `--dst'", "you have to specify `--reply-src' and `--reply-dst'"];
-    check_against(rules, &NAMES, given, Some((pairs, words)))
+    check_against(rules, &NAMES, switches, Some((pairs, words)))
 }
 
-/// Checks the switch bits in `given` against the rules of a command. If a rule is 3, one of the pairs must be
+/// Checks the switch bits in `switches` against the rules of a command. If a rule is 3, one of the pairs must be
 /// present.
 pub(super) fn check_against(
     rules: &str,
     names: &[&str],
-    given: u32,
+    switches: u32,
     pairs: Option<([u32; 2], [&str; 2])>,
 ) -> Result<(), Stop> {
     for (bit, (rule, name)) in rules.bytes().zip(names).enumerate() {
-        match (rule, given >> bit & 1) {
+        match (rule, switches >> bit & 1) {
             (b'1', 0) => return Err(Stop::usage(format!("You need to supply the `--{name}' option for this command"))),
             (b'0', 1) => return Err(Stop::usage(format!("Illegal option `--{name}' with this command"))),
             _ => {}
         }
     }
     let (Some((pairs, words)), true) = (pairs, rules.contains('3')) else { return Ok(()) };
-    if pairs.iter().any(|pair| given & pair == *pair) {
+    if pairs.iter().any(|pair| switches & pair == *pair) {
         return Ok(());
     }
     // The pair of which a part was given, else the first.
-    let begun = pairs.iter().position(|pair| given & pair != 0).unwrap_or(0);
+    let begun = pairs.iter().position(|pair| switches & pair != 0).unwrap_or(0);
     Err(Stop::usage(words.get(begun).copied().unwrap_or_default()))
 }
 

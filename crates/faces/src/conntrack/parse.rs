@@ -3,7 +3,7 @@
 use super::addresses::{self, split_port};
 use super::args::Args;
 use super::labels::{self, Labels};
-use super::options::{self, Command, LONGS, given};
+use super::options::{self, Command, LONGS, switch};
 use super::protocols::{PROTOCOLS, Protocol};
 use super::stop::Stop;
 use super::want::{NatTarget, Side, Status, Want, number, wide, wide_and_rest};
@@ -19,8 +19,8 @@ use sys::Host;
 pub(super) struct Line {
     pub(super) command: Option<Command>,
     pub(super) table: CtTable,
-    /// Bits from [`given`].
-    pub(super) given: u32,
+    /// Bits from [`switch`].
+    pub(super) switches: u32,
     /// 2 (IPv4), 10 (IPv6), or 0 for both.
     pub(super) family: u8,
     pub(super) want: Want,
@@ -38,12 +38,12 @@ pub(super) struct Line {
 impl Line {
     /// True if all of these switches were given.
     pub(super) fn has(&self, bits: u32) -> bool {
-        self.given & bits == bits
+        self.switches & bits == bits
     }
 
     /// True if any of these switches was given.
     pub(super) fn has_any(&self, bits: u32) -> bool {
-        self.given & bits != 0
+        self.switches & bits != 0
     }
 
     /// True if `-o` requests it.
@@ -57,7 +57,7 @@ pub(super) fn parse(host: &Host, words: Vec<Vec<u8>>, bug_compatible: bool) -> R
     let line = Line {
         command: None,
         table: CtTable::Conntrack,
-        given: 0,
+        switches: 0,
         family: 0,
         want: Want::default(),
         protocol: None,
@@ -107,7 +107,7 @@ impl Reader<'_> {
             b'f' => self.family_switch(&value),
             b'u' => self.status(&value),
             b'e' => {
-                self.line.given |= given::EVENT_MASK;
+                self.line.switches |= switch::EVENT_MASK;
                 words::events(&value, &mut self.line.events)
             }
             b'o' => self.output(&value),
@@ -168,29 +168,29 @@ impl Reader<'_> {
             }
         };
         let (side, is_src, bit) = match letter {
-            b's' => (&mut want.orig, true, given::ORIG_SRC),
-            b'd' => (&mut want.orig, false, given::ORIG_DST),
-            b'r' => (&mut want.reply, true, given::REPLY_SRC),
-            b'q' => (&mut want.reply, false, given::REPLY_DST),
-            b'[' => (&mut want.expected, true, given::EXP_SRC),
-            b']' => (&mut want.expected, false, given::EXP_DST),
-            b'{' => (&mut want.mask, true, given::MASK_SRC),
-            _ => (&mut want.mask, false, given::MASK_DST),
+            b's' => (&mut want.orig, true, switch::ORIG_SRC),
+            b'd' => (&mut want.orig, false, switch::ORIG_DST),
+            b'r' => (&mut want.reply, true, switch::REPLY_SRC),
+            b'q' => (&mut want.reply, false, switch::REPLY_DST),
+            b'[' => (&mut want.expected, true, switch::EXP_SRC),
+            b']' => (&mut want.expected, false, switch::EXP_DST),
+            b'{' => (&mut want.mask, true, switch::MASK_SRC),
+            _ => (&mut want.mask, false, switch::MASK_DST),
         };
         place(side, is_src, parsed.addr);
-        self.line.given |= bit;
+        self.line.switches |= bit;
         if let Some(mask) = parsed.mask {
             place(&mut want.mask, is_src, mask);
-            self.line.given |= if is_src { given::MASK_SRC } else { given::MASK_DST };
+            self.line.switches |= if is_src { switch::MASK_SRC } else { switch::MASK_DST };
         }
         Ok(())
     }
 
     fn nat(&mut self, letter: u8, glued: &Option<Vec<u8>>) -> Result<(), Stop> {
-        self.line.given |= match letter {
-            b'n' => given::SRC_NAT,
-            b'g' => given::DST_NAT,
-            _ => given::ANY_NAT,
+        self.line.switches |= match letter {
+            b'n' => switch::SRC_NAT,
+            b'g' => switch::DST_NAT,
+            _ => switch::ANY_NAT,
         };
         let Some(word) = self.args.word_behind(glued) else { return Ok(()) };
         let (address, port) = split_port(&word)?;
@@ -209,7 +209,7 @@ impl Reader<'_> {
     }
 
     fn protocol(&mut self, word: &[u8]) -> Result<(), Stop> {
-        self.line.given |= given::PROTO;
+        self.line.switches |= switch::PROTO;
         let by_name = PROTOCOLS.iter().find(|one| one.name.as_bytes().eq_ignore_ascii_case(word));
         let number = match by_name {
             Some(protocol) => Some(protocol.number),
@@ -227,7 +227,7 @@ impl Reader<'_> {
     }
 
     fn family_switch(&mut self, word: &[u8]) -> Result<(), Stop> {
-        self.line.given |= given::FAMILY;
+        self.line.switches |= switch::FAMILY;
         match word {
             _ if word.starts_with(b"ipv4") => self.set_family(2),
             _ if word.starts_with(b"ipv6") => self.set_family(10),
@@ -236,7 +236,7 @@ impl Reader<'_> {
     }
 
     fn status(&mut self, list: &[u8]) -> Result<(), Stop> {
-        self.line.given |= given::STATUS;
+        self.line.switches |= switch::STATUS;
         let mut status = self.line.want.status.unwrap_or_default();
         words::status(list, &mut status)?;
         self.line.want.status = Some(status);
@@ -248,7 +248,7 @@ impl Reader<'_> {
     }
 
     fn output(&mut self, list: &[u8]) -> Result<(), Stop> {
-        self.line.given |= given::OUTPUT;
+        self.line.switches |= switch::OUTPUT;
         words::outputs(list, &mut self.line.output)?;
         if self.line.shows(output::LABELS) {
             self.read_labels();
@@ -266,7 +266,7 @@ impl Reader<'_> {
     }
 
     fn label(&mut self, letter: u8, list: &[u8]) -> Result<(), Stop> {
-        self.line.given |= if letter == b'l' { given::LABEL } else { given::ADD_LABEL };
+        self.line.switches |= if letter == b'l' { switch::LABEL } else { switch::ADD_LABEL };
         self.read_labels();
         self.one_change_of_labels()?;
         let bits = labels::bits(self.line.labels.as_deref(), list)?;
@@ -276,7 +276,7 @@ impl Reader<'_> {
     }
 
     fn label_del(&mut self, glued: Option<Vec<u8>>) -> Result<(), Stop> {
-        self.line.given |= given::DEL_LABEL;
+        self.line.switches |= switch::DEL_LABEL;
         self.read_labels();
         self.one_change_of_labels()?;
         let behind = self.args.word_behind(&glued);
@@ -290,29 +290,29 @@ impl Reader<'_> {
     }
 
     fn one_change_of_labels(&self) -> Result<(), Stop> {
-        if self.line.has(given::ADD_LABEL | given::DEL_LABEL) {
+        if self.line.has(switch::ADD_LABEL | switch::DEL_LABEL) {
             return Err(Stop::other("cannot use --label-add and --label-del at the same time"));
         }
         Ok(())
     }
 
     fn number(&mut self, letter: u8, value: &[u8]) {
-        let (line, want) = (&mut self.line.given, &mut self.line.want);
+        let (line, want) = (&mut self.line.switches, &mut self.line.want);
         match letter {
-            b't' => (*line, want.timeout_s) = (*line | given::TIMEOUT, Some(number(value) as u32)),
-            b'w' => (*line, want.zone) = (*line | given::ZONE, Some(wide(value) as u16)),
-            b'(' => (*line, want.orig_zone) = (*line | given::ORIG_ZONE, Some(wide(value) as u16)),
-            b')' => (*line, want.reply_zone) = (*line | given::REPLY_ZONE, Some(wide(value) as u16)),
-            b'i' => (*line, want.id) = (*line | given::ID, Some(wide(value) as u32)),
+            b't' => (*line, want.timeout_s) = (*line | switch::TIMEOUT, Some(number(value) as u32)),
+            b'w' => (*line, want.zone) = (*line | switch::ZONE, Some(wide(value) as u16)),
+            b'(' => (*line, want.orig_zone) = (*line | switch::ORIG_ZONE, Some(wide(value) as u16)),
+            b')' => (*line, want.reply_zone) = (*line | switch::REPLY_ZONE, Some(wide(value) as u16)),
+            b'i' => (*line, want.id) = (*line | switch::ID, Some(wide(value) as u32)),
             // Has no effect: kernels since 2.6.37 report a security context instead.
-            b'c' => *line |= given::SECMARK,
-            b'z' => *line |= given::ZERO,
+            b'c' => *line |= switch::SECMARK,
+            b'z' => *line |= switch::ZERO,
             b'b' => {
-                *line |= given::BUFFER_SIZE;
+                *line |= switch::BUFFER_SIZE;
                 self.line.buffer_bytes = number(value);
             }
             b'm' => {
-                *line |= given::MARK;
+                *line |= switch::MARK;
                 let (mark, rest) = wide_and_rest(value);
                 let mask = rest.strip_prefix(b"/").map_or(u32::MAX, |mask| wide(mask) as u32);
                 want.mark = Some((mark as u32, mask));
@@ -330,10 +330,10 @@ impl Reader<'_> {
         if self.line.family == 0 && !of_both {
             self.line.family = 2;
         }
-        if self.line.has(given::ANY_NAT) && self.line.has_any(given::SRC_NAT | given::DST_NAT) {
+        if self.line.has(switch::ANY_NAT) && self.line.has_any(switch::SRC_NAT | switch::DST_NAT) {
             return Err(Stop::usage("cannot specify `--src-nat' or `--dst-nat' with `--any-nat'"));
         }
-        options::check(command, self.line.given)?;
+        options::check(command, self.line.switches)?;
         if let (Some(protocol), true) = (self.line.protocol, command != Some(Command::Help)) {
             protocol.check(command, self.of_protocol)?;
         }

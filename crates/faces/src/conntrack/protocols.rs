@@ -96,13 +96,13 @@ impl Protocol {
     }
 
     /// Checks the given switches, one bit each.
-    pub(super) fn check(&self, command: Option<Command>, given: u32) -> Result<(), Stop> {
+    pub(super) fn check(&self, command: Option<Command>, switches: u32) -> Result<(), Stop> {
         let Some(command) = command else { return Ok(()) };
         let mut names = [""; 11];
         for (place, (_, name)) in names.iter_mut().zip(self.items) {
             *place = name;
         }
-        check_against((self.rules)(command), &names, given, self.pairs.map(|words| ([0b11, 0b1100], words)))
+        check_against((self.rules)(command), &names, switches, self.pairs.map(|words| ([0b11, 0b1100], words)))
     }
 
     /// The protocol's text for `-h -p`.

@@ -2,7 +2,7 @@
 
 use super::entries;
 use super::filter::Filter;
-use super::options::given;
+use super::options::switch;
 use super::parse::Line;
 use super::run::{Run, Times, ToStdout, form, refused};
 use super::stop::Stop;
@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 
 /// Lists entries; returns the number shown.
 pub(super) fn list(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
-    if line.table == CtTable::Conntrack && line.has_any(given::COMPARISON) && line.has(given::ZERO) {
+    if line.table == CtTable::Conntrack && line.has_any(switch::COMPARISON) && line.has(switch::ZERO) {
         return Err(Stop::usage("Can't use -z with filtering parameters"));
     }
     let filter = Filter::new(line)?;
@@ -48,9 +48,9 @@ pub(super) fn list(run: &mut Run<'_>, line: &Line) -> Result<u64, Stop> {
 #[cold]
 fn put_with_secctx(writer: &mut ToStdout<'_>, changes: &mut Changes<'_>, row: &Conntrack<'_>) -> Result<(), SinkError> {
     let mut secctx = None;
-    let given = EntryAttrs { orig: Some(row.orig), zone: row.zone, ..EntryAttrs::default() };
+    let attrs = EntryAttrs { orig: Some(row.orig), zone: row.zone, ..EntryAttrs::default() };
     // The entry may have ended, which is not an error.
-    let _ = changes.get(&given, |now| secctx = now.secctx.map(<[u8]>::to_vec));
+    let _ = changes.get(&attrs, |now| secctx = now.secctx.map(<[u8]>::to_vec));
     writer.row(&Conntrack { secctx: secctx.as_deref(), ..*row })
 }
 

@@ -1,7 +1,7 @@
 //! `-h` and `-V`.
 
 use super::counters::out;
-use super::options::given;
+use super::options::switch;
 use super::parse::Line;
 use super::protocol_names;
 use super::stop::{Stop, VERSION};
@@ -19,7 +19,7 @@ pub(super) fn print(session: &Session, line: &Line) -> Result<(), Stop> {
         // 1.4.8 fixed the typo.
         text = text.replace("Source address from reply", "Source addres from reply");
     }
-    if line.has(given::PROTO) {
+    if line.has(switch::PROTO) {
         text += &match line.protocol {
             Some(protocol) => protocol.help(),
             None => {

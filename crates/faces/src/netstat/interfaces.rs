@@ -13,15 +13,15 @@ use sinks::Out;
 use std::collections::BTreeMap;
 
 /// Prints the interfaces, repeatedly if requested; returns the exit code.
-pub(super) fn run(session: &Session, wanted: &Interfaces) -> u8 {
+pub(super) fn run(session: &Session, request: &Interfaces) -> u8 {
     let mut out = Out::new(Stdout::new());
     out.buf().extend_from_slice(INTERFACES_TITLE);
-    repeat(session, wanted.continuous, || round(session, wanted, &mut out))
+    repeat(session, request.continuous, || round(session, request, &mut out))
 }
 
-fn round(session: &Session, wanted: &Interfaces, out: &mut Out<Stdout>) -> Result<(), RoundEnd> {
-    let links = read(session, wanted)?;
-    if !wanted.long {
+fn round(session: &Session, request: &Interfaces, out: &mut Out<Stdout>) -> Result<(), RoundEnd> {
+    let links = read(session, request)?;
+    if !request.long {
         out.buf().extend_from_slice(INTERFACES_HEADING);
     }
     let by_name: BTreeMap<&[u8], &Link> = links.links.iter().map(|link| (&*link.name, link)).collect();
@@ -31,23 +31,23 @@ fn round(session: &Session, wanted: &Interfaces, out: &mut Out<Stdout>) -> Resul
         let Some(link) = by_name.get(base) else { return Err(report_missing(out, name)) };
         let addr = first.get(name).copied();
         let row = Interface { name, link, alias: base.len() < name.len(), addr, addrs6: &links.addrs6 };
-        if !row.is_up() && !wanted.all {
+        if !row.is_up() && !request.all {
             continue;
         }
-        match wanted.long {
-            true => row.put_long(out.buf(), wanted.bug_compatible),
-            false => row.put_short(out.buf(), wanted.bug_compatible),
+        match request.long {
+            true => row.put_long(out.buf(), request.bug_compatible),
+            false => row.put_short(out.buf(), request.bug_compatible),
         }
         out.line_done().map_err(RoundEnd::Output)?;
     }
     out.flush().map_err(RoundEnd::Output)
 }
 
-fn read(session: &Session, wanted: &Interfaces) -> Result<Links, RoundEnd> {
+fn read(session: &Session, request: &Interfaces) -> Result<Links, RoundEnd> {
     let (host, netns) = (session.host(), session.netns_id());
     let mut links = Links::read(host, netns, None)
         .map_err(|error| RoundEnd::Reported(complain(&format!("cannot list the interfaces: {error}"), 1)))?;
-    if wanted.long {
+    if request.long {
         // The file is missing if IPv6 is off, and then there are no addresses.
         let _ = links.read_inet6(host, netns, None);
     }

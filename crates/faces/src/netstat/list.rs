@@ -119,7 +119,7 @@ fn tables(list: &List) -> impl Iterator<Item = Proto> {
         (list.raw, Proto::Raw),
         (list.unix, Proto::Unix),
     ];
-    all.into_iter().filter_map(|(wanted, proto)| wanted.then_some(proto))
+    all.into_iter().filter_map(|(request, proto)| request.then_some(proto))
 }
 
 /// Hands the sockets of one table that netstat would list to `each`.

@@ -58,9 +58,9 @@ pub(crate) fn switches() -> Vec<String> {
 pub(crate) fn run(call: &super::Call) -> u8 {
     match switches::parse(call.words(), call.bug_compatible) {
         Ok(NetstatTask::List(list)) => with_session(|session| list::run(session, &list)),
-        Ok(NetstatTask::Statistics(wanted)) => statistics::run(&wanted),
-        Ok(NetstatTask::Interfaces(wanted)) => with_session(|session| interfaces::run(session, &wanted)),
-        Ok(NetstatTask::Routes(wanted)) => with_session(|session| routes::run(session, &wanted)),
+        Ok(NetstatTask::Statistics(request)) => statistics::run(&request),
+        Ok(NetstatTask::Interfaces(request)) => with_session(|session| interfaces::run(session, &request)),
+        Ok(NetstatTask::Routes(request)) => with_session(|session| routes::run(session, &request)),
         Ok(NetstatTask::Help) => help(call.bug_compatible),
         Ok(NetstatTask::Version) => print(if call.bug_compatible { OLD_VERSION } else { VERSION }, 0),
         Err(refusal) => refuse(refusal, call.bug_compatible),

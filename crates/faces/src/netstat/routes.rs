@@ -20,11 +20,11 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 /// Prints the tables, repeatedly if requested; returns the exit code.
-pub(super) fn run(session: &Session, wanted: &Routes) -> u8 {
+pub(super) fn run(session: &Session, request: &Routes) -> u8 {
     let mut out = Out::new(Stdout::new());
-    let networks = if wanted.options.numeric { None } else { Networks::read(session.host()).ok() };
-    let reader = Reader { session, wanted, networks: networks.unwrap_or_default() };
-    repeat(session, wanted.continuous, || {
+    let networks = if request.options.numeric { None } else { Networks::read(session.host()).ok() };
+    let reader = Reader { session, request, networks: networks.unwrap_or_default() };
+    repeat(session, request.continuous, || {
         let done = reader.round(&mut out);
         let flushed = out.flush().map_err(RoundEnd::Output);
         done.and(flushed)
@@ -33,13 +33,13 @@ pub(super) fn run(session: &Session, wanted: &Routes) -> u8 {
 
 struct Reader<'s> {
     session: &'s Session,
-    wanted: &'s Routes,
+    request: &'s Routes,
     networks: Networks,
 }
 
 impl Reader<'_> {
     fn round(&self, out: &mut Out<Stdout>) -> Result<(), RoundEnd> {
-        for family in &self.wanted.families {
+        for family in &self.request.families {
             match family {
                 RouteFamily::Four => self.four(out)?,
                 RouteFamily::Six => self.six(out)?,
@@ -54,18 +54,18 @@ impl Reader<'_> {
     }
 
     fn four(&self, out: &mut Out<Stdout>) -> Result<(), RoundEnd> {
-        if self.wanted.fib {
+        if self.request.fib {
             let hosts = self.names(|want| {
                 let _ = self.each4(&Ifaces::new(), |row| {
                     want(row);
                     ControlFlow::Continue(())
                 });
             });
-            put_routes_heading(out.buf(), &self.wanted.options);
+            put_routes_heading(out.buf(), &self.request.options);
             self.table4(out, hosts.as_ref())?;
         }
-        if self.wanted.cache {
-            put_cache_heading(out.buf(), &self.wanted.options);
+        if self.request.cache {
+            put_cache_heading(out.buf(), &self.request.options);
         }
         Ok(())
     }
@@ -78,7 +78,7 @@ impl Reader<'_> {
         let ifaces = Ifaces::read(host, netns).unwrap_or_default();
         let mut broken = Ok(());
         let read = self.each4(&ifaces, |row| {
-            put_route(out.buf(), row, &self.wanted.options, names, &lookups);
+            put_route(out.buf(), row, &self.request.options, names, &lookups);
             if let Err(error) = out.line_done() {
                 broken = Err(RoundEnd::Output(error));
             } else if self.session.interrupted() {
@@ -115,11 +115,11 @@ impl Reader<'_> {
         })?;
         let hosts = self.names(|want| routes.iter().for_each(|row| want(&row)));
         let lookups = lookups(hosts.as_ref());
-        let passes = [(self.wanted.fib, false), (self.wanted.cache, true)];
-        for (_, cache) in passes.into_iter().filter(|(wanted, _)| *wanted) {
+        let passes = [(self.request.fib, false), (self.request.cache, true)];
+        for (_, cache) in passes.into_iter().filter(|(request, _)| *request) {
             put_routes6_heading(out.buf(), cache);
             for row in routes.iter().filter(|row| (row.flags & rtf::CACHE != 0) == cache) {
-                put_route6(out.buf(), &row, &self.wanted.options, &lookups);
+                put_route6(out.buf(), &row, &self.request.options, &lookups);
                 out.line_done().map_err(RoundEnd::Output)?;
             }
         }
@@ -128,7 +128,7 @@ impl Reader<'_> {
 
     /// Resolves the hosts in the routes that `all` passes to its argument, all at once and before the first line.
     fn names(&self, all: impl FnOnce(&mut dyn FnMut(&ProcRoute<'_>))) -> Option<HostNames> {
-        if self.wanted.options.numeric {
+        if self.request.options.numeric {
             return None;
         }
         let resolver = Resolver::start(self.session.host(), &host::hosts::ResolverOptions::default()).ok()?;

@@ -1,7 +1,7 @@
 //! `netstat -s`: reads and prints the kernel's files of counters.
 
 use super::complain;
-use super::switches::Statistics as Wanted;
+use super::switches::StatisticsRequest;
 use crate::netstat::output::{GarbledFile, Statistics};
 use record::SinkError;
 use runtime::stdout::Stdout;
@@ -9,11 +9,11 @@ use sinks::Out;
 use sys::{Host, SysError};
 
 /// Prints the counters; returns the exit code.
-pub(super) fn run(wanted: &Wanted) -> u8 {
+pub(super) fn run(request: &StatisticsRequest) -> u8 {
     let mut out = Out::new(Stdout::new());
     let host = Host::live();
-    let mut counters = Counters { host: &host, text: Vec::new(), statistics: Statistics::new(wanted.counted) };
-    let code = if wanted.six { counters.put6(out.buf()) } else { counters.put(out.buf()) };
+    let mut counters = Counters { host: &host, text: Vec::new(), statistics: Statistics::new(request.blocks) };
+    let code = if request.six { counters.put6(out.buf()) } else { counters.put(out.buf()) };
     match out.flush() {
         Ok(()) | Err(SinkError::Closed) => code,
         Err(error) => complain(&error.to_string(), 1),

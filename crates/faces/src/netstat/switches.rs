@@ -12,7 +12,7 @@ pub(super) enum NetstatTask {
     /// Sockets.
     List(List),
     /// Counters (`-s`).
-    Statistics(Statistics),
+    Statistics(StatisticsRequest),
     /// Interfaces (`-i`).
     Interfaces(Interfaces),
     /// Routes (`-r`).
@@ -39,8 +39,8 @@ pub(super) struct List {
 
 /// Counters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Statistics {
-    pub(super) counted: CounterBlocks,
+pub(super) struct StatisticsRequest {
+    pub(super) blocks: CounterBlocks,
     /// Counters of IPv6.
     pub(super) six: bool,
 }
@@ -60,7 +60,7 @@ pub(super) struct Interfaces {
 /// Routing tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Routes {
-    /// Families in the order given.
+    /// Families in the order switches.
     pub(super) families: Vec<RouteFamily>,
     /// Show the table (`-F`, or neither).
     pub(super) fib: bool,
@@ -186,7 +186,7 @@ struct GivenSwitches {
     on: u32,
     /// Families in the order given, including duplicates.
     families: Vec<&'static str>,
-    /// Number of times `-e` was given.
+    /// Number of times `-e` was switches.
     extended: u32,
     /// More than one is an error.
     listings: Vec<Listing>,
@@ -195,7 +195,7 @@ struct GivenSwitches {
 
 /// Parses the command line into a request.
 pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<NetstatTask, Refusal> {
-    let mut given = GivenSwitches::default();
+    let mut switches = GivenSwitches::default();
     let mut getopt = Getopt::new(SWITCHES, words);
     while let Some((what, value)) = getopt.next().map_err(|message| Refusal::Usage(Some(message)))? {
         match what {
@@ -203,25 +203,25 @@ pub(super) fn parse(words: Vec<Vec<u8>>, bug_compatible: bool) -> Result<Netstat
             Switch::Version => return Ok(NetstatTask::Version),
             Switch::Usage => return Err(Refusal::Usage(None)),
             Switch::Context if !selinux::enabled(&sys::Host::live()) => return Err(Refusal::NoSelinux),
-            Switch::Context => given.take(Switch::Unsupported("-Z", "`ss -Z`")),
-            Switch::Families => add_families(&mut given, &value)?,
-            other => given.take(other),
+            Switch::Context => switches.take(Switch::Unsupported("-Z", "`ss -Z`")),
+            Switch::Families => add_families(&mut switches, &value)?,
+            other => switches.take(other),
         }
     }
     // netstat ignores operands.
     let _ignored = getopt.into_rest();
-    match given.listings.as_slice() {
-        [] => given.into_list(bug_compatible).map(NetstatTask::List),
-        [Listing::Statistics] => given.into_statistics().map(NetstatTask::Statistics),
-        [Listing::Interfaces] => Ok(NetstatTask::Interfaces(given.into_interfaces(bug_compatible))),
-        [Listing::Routes] => given.into_routes(bug_compatible).map(NetstatTask::Routes),
+    match switches.listings.as_slice() {
+        [] => switches.into_list(bug_compatible).map(NetstatTask::List),
+        [Listing::Statistics] => switches.into_statistics().map(NetstatTask::Statistics),
+        [Listing::Interfaces] => Ok(NetstatTask::Interfaces(switches.into_interfaces(bug_compatible))),
+        [Listing::Routes] => switches.into_routes(bug_compatible).map(NetstatTask::Routes),
         [Listing::Masquerade] => Err(Refusal::NoMasquerade),
         _ => Err(Refusal::Usage(None)),
     }
 }
 
 /// Parses the list of `-A inet,unix`.
-fn add_families(given: &mut GivenSwitches, list: &[u8]) -> Result<(), Refusal> {
+fn add_families(switches: &mut GivenSwitches, list: &[u8]) -> Result<(), Refusal> {
     for name in list.split(|&b| b == b',') {
         let means = SWITCHES.iter().find_map(|spec| match spec.what {
             Switch::Family(means) if spec.long.as_bytes() == name => Some(means),
@@ -229,7 +229,7 @@ fn add_families(given: &mut GivenSwitches, list: &[u8]) -> Result<(), Refusal> {
         });
         let means = if name == b"ip6" { Some("inet6") } else { means };
         let Some(means) = means else { return Err(Refusal::UnknownFamily(printable(name))) };
-        given.families.push(means);
+        switches.families.push(means);
     }
     Ok(())
 }
@@ -257,13 +257,13 @@ impl GivenSwitches {
         self.families.contains(&family)
     }
 
-    fn into_statistics(self) -> Result<Statistics, Refusal> {
+    fn into_statistics(self) -> Result<StatisticsRequest, Refusal> {
         let all = !self.on(TCP | UDP | UDPLITE | RAW | SCTP);
         let [raw, tcp, udp, sctp] = [RAW, TCP, UDP, SCTP].map(|table| all || self.on(table));
-        let counted = CounterBlocks { raw, tcp, udp, sctp };
+        let blocks = CounterBlocks { raw, tcp, udp, sctp };
         match self.families.as_slice() {
-            [] | ["inet"] => Ok(Statistics { counted, six: false }),
-            ["inet6"] => Ok(Statistics { counted, six: true }),
+            [] | ["inet"] => Ok(StatisticsRequest { blocks, six: false }),
+            ["inet6"] => Ok(StatisticsRequest { blocks, six: true }),
             others => Err(Refusal::NoStatistics(others.join(","))),
         }
     }
@@ -440,14 +440,14 @@ mod tests {
     fn counters() {
         let all = CounterBlocks { raw: true, tcp: true, udp: true, sctp: true };
         let none = CounterBlocks { raw: false, tcp: false, udp: false, sctp: false };
-        for (line, counted, six) in [
+        for (line, blocks, six) in [
             ("-s", all, false),
             ("-st", CounterBlocks { tcp: true, ..none }, false),
             ("-s4", all, false),
             ("-suw6", CounterBlocks { raw: true, udp: true, ..none }, true),
             ("--statistics --udplite", none, false),
         ] {
-            assert_eq!(asked(line), Ok(NetstatTask::Statistics(Statistics { counted, six })), "{line}");
+            assert_eq!(asked(line), Ok(NetstatTask::Statistics(StatisticsRequest { blocks, six })), "{line}");
         }
         assert_eq!(asked("-s46"), Err(Refusal::NoStatistics("inet,inet6".into())));
         assert_eq!(asked("-sx"), Err(Refusal::NoStatistics("unix".into())));

@@ -117,13 +117,13 @@ pub(super) fn entry(line: &str) -> Option<CounterEntry> {
 }
 
 /// The text of the next history. Counters that match no pattern keep their value from the previous call.
-pub(super) fn text(wanted: &NstatOptions, now: &[CounterEntry], before: &[CounterEntry]) -> Vec<u8> {
+pub(super) fn text(options: &NstatOptions, now: &[CounterEntry], before: &[CounterEntry]) -> Vec<u8> {
     let mut out = Vec::new();
     let mut writer = NstatWriter::begin(NstatStyle::Lines, &mut out);
     let mut rest = before;
-    for (name, value) in now.iter().filter(|(_, value)| *value > 0 || wanted.zeros) {
+    for (name, value) in now.iter().filter(|(_, value)| *value > 0 || options.zeros) {
         let mut kept = *value;
-        if !wanted.matches(name) {
+        if !options.matches(name) {
             if let Some(at) = rest.iter().position(|(known, _)| known == name) {
                 kept = rest.get(at).map_or(kept, |(_, old)| *old);
                 rest = rest.get(at + 1..).unwrap_or_default();

@@ -48,7 +48,7 @@ pub(crate) fn switches() -> Vec<String> {
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &super::Call) -> u8 {
     match switches::parse(call.words()) {
-        Ok(NstatTask::Counters(wanted)) => show_counters(&wanted),
+        Ok(NstatTask::Counters(options)) => show_counters(&options),
         Ok(NstatTask::Version) => {
             text::print_bytes("nstat", if call.bug_compatible { OLD_VERSION } else { VERSION }.as_bytes(), 0)
         }
@@ -74,15 +74,15 @@ pub(crate) fn run(call: &super::Call) -> u8 {
 }
 
 /// Shows the counters and stores them.
-fn show_counters(wanted: &NstatOptions) -> u8 {
+fn show_counters(options: &NstatOptions) -> u8 {
     let path = history::path();
-    if wanted.reset {
+    if options.reset {
         // A missing file is fine.
         let _ = std::fs::remove_file(&path);
     }
     let mut kept = None;
-    if !wanted.ignore || !wanted.no_update {
-        match History::open(&path, wanted.ignore) {
+    if !options.ignore || !options.no_update {
+        match History::open(&path, options.ignore) {
             Ok(history) => kept = Some(history),
             Err(fault) => return report(&fault),
         }
@@ -95,14 +95,16 @@ fn show_counters(wanted: &NstatOptions) -> u8 {
             return 1;
         }
     };
-    let code = match wanted.no_output {
+    let code = match options.no_output {
         true => 0,
-        false => text::print_bytes("nstat", &output_of(wanted, &now, before.as_deref().filter(|_| !wanted.ignore)), 0),
+        false => {
+            text::print_bytes("nstat", &output_of(options, &now, before.as_deref().filter(|_| !options.ignore)), 0)
+        }
     };
-    if wanted.no_update {
+    if options.no_update {
         return code;
     }
-    let to_keep = history::text(wanted, &now, before.as_deref().unwrap_or_default());
+    let to_keep = history::text(options, &now, before.as_deref().unwrap_or_default());
     if let Some(Err(error)) = kept.map(|history| history.replace(&to_keep)) {
         complain(&format!("ftruncate: {}", words_of(&error)));
     }
@@ -110,9 +112,9 @@ fn show_counters(wanted: &NstatOptions) -> u8 {
 }
 
 /// The output: differences if there are previous values, else totals.
-fn output_of(wanted: &NstatOptions, now: &[CounterEntry], before: Option<&[CounterEntry]>) -> Vec<u8> {
+fn output_of(options: &NstatOptions, now: &[CounterEntry], before: Option<&[CounterEntry]>) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut writer = NstatWriter::begin(wanted.style, &mut out);
+    let mut writer = NstatWriter::begin(options.style, &mut out);
     let mut rest = before.unwrap_or_default();
     for (name, value) in now {
         let (mut shown, mut overflow) = (*value, false);
@@ -121,7 +123,7 @@ fn output_of(wanted: &NstatOptions, now: &[CounterEntry], before: Option<&[Count
             (shown, overflow) = (value.saturating_sub(old), *value < old);
             rest = rest.get(at + 1..).unwrap_or_default();
         }
-        if (shown > 0 || wanted.zeros) && wanted.matches(name) {
+        if (shown > 0 || options.zeros) && options.matches(name) {
             writer.put(&mut out, name, shown, overflow);
         }
     }

@@ -80,7 +80,7 @@ const SPECS: &[Spec<NstatSwitch>] = &[
 
 /// Parses the command line.
 pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<NstatTask, Refusal> {
-    let mut wanted = NstatOptions {
+    let mut options = NstatOptions {
         zeros: false,
         reset: false,
         ignore: false,
@@ -94,11 +94,11 @@ pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<NstatTask, Refusal> {
         match switch {
             NstatSwitch::Help => return Ok(NstatTask::Help),
             NstatSwitch::Version => return Ok(NstatTask::Version),
-            NstatSwitch::Zeros => wanted.zeros = true,
-            NstatSwitch::Reset => wanted.reset = true,
-            NstatSwitch::NoOutput => wanted.no_output = true,
-            NstatSwitch::Ignore => wanted.ignore = true,
-            NstatSwitch::NoUpdate => wanted.no_update = true,
+            NstatSwitch::Zeros => options.zeros = true,
+            NstatSwitch::Reset => options.reset = true,
+            NstatSwitch::NoOutput => options.no_output = true,
+            NstatSwitch::Ignore => options.ignore = true,
+            NstatSwitch::NoUpdate => options.no_update = true,
             NstatSwitch::Json => json = true,
             NstatSwitch::Pretty => pretty = true,
             NstatSwitch::Scan => scans = number(&value) > 0,
@@ -110,13 +110,13 @@ pub(super) fn parse(words: Vec<Vec<u8>>) -> Result<NstatTask, Refusal> {
     if scans {
         return Err(Refusal::Daemon);
     }
-    wanted.style = match (json, pretty) {
+    options.style = match (json, pretty) {
         (true, true) => NstatStyle::PrettyJson,
         (true, false) => NstatStyle::Json,
         _ => NstatStyle::Lines,
     };
-    wanted.patterns = getopt.into_rest().into_iter().map(|word| word.to_ascii_lowercase()).collect();
-    Ok(NstatTask::Counters(wanted))
+    options.patterns = getopt.into_rest().into_iter().map(|word| word.to_ascii_lowercase()).collect();
+    Ok(NstatTask::Counters(options))
 }
 
 /// The number at the start of a text, as in atoi(3); 0 without digits.
@@ -147,10 +147,10 @@ mod tests {
 
     #[test]
     fn switches_and_patterns() {
-        let Ok(NstatTask::Counters(wanted)) = asked("-az UDP* --json -t 5 tcp -s -d 0") else { unreachable!() };
-        assert!(wanted.ignore && wanted.zeros && wanted.no_update && !wanted.reset && !wanted.no_output);
-        assert_eq!(wanted.style, NstatStyle::Json);
-        assert!(wanted.matches("UdpNoPorts") && wanted.matches("Tcp") && !wanted.matches("TcpExtTW"));
+        let Ok(NstatTask::Counters(options)) = asked("-az UDP* --json -t 5 tcp -s -d 0") else { unreachable!() };
+        assert!(options.ignore && options.zeros && options.no_update && !options.reset && !options.no_output);
+        assert_eq!(options.style, NstatStyle::Json);
+        assert!(options.matches("UdpNoPorts") && options.matches("Tcp") && !options.matches("TcpExtTW"));
         assert_eq!(asked("-t 0"), Err(Refusal::Interval));
         assert_eq!(asked("-t x -h"), Err(Refusal::Interval));
         assert_eq!(asked("-d 3"), Err(Refusal::Daemon));

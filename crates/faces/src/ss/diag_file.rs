@@ -40,7 +40,7 @@ const FILE_BYTES_MAX: u64 = 512 << 20;
 /// Writes the messages about the sockets that `flags` select to the file `name`; a name that begins with `-` means
 /// stdout. Returns the exit code.
 pub(super) fn write(session: &Session, flags: &Flags, name: &[u8]) -> Result<u8, Stop> {
-    if !flags.asked.has(Db::Tcp) {
+    if !flags.selection.has(Db::Tcp) {
         return Err(Stop::fail("ss: tcpdiag dump requested and no tcp in filter.".to_owned(), 0));
     }
     let to: Box<dyn Write> = match name.first() {
@@ -70,7 +70,7 @@ fn open_output(name: &OsStr) -> io::Result<File> {
 
 /// Returns false for IPv4, then true for IPv6; only the preferred family if one was named.
 fn families(flags: &Flags) -> impl Iterator<Item = bool> {
-    let only = flags.asked.preferred;
+    let only = flags.selection.preferred;
     [false, true].into_iter().filter(move |six| match only {
         Some(Family::Inet) => !six,
         Some(Family::Inet6) => *six,
@@ -88,7 +88,7 @@ fn write_family(session: &Session, flags: &Flags, six: bool, out: &mut Out<Box<d
     ];
     let needs = wanted.iter().filter(|(shown, _)| options.has(*shown)).fold(0, |needs, (_, bits)| needs | bits);
     let (host, netns) = (session.host(), session.netns_id());
-    let end = sockets::dump_tcp(host, netns, six, flags.asked.states, needs, |part| {
+    let end = sockets::dump_tcp(host, netns, six, flags.selection.states, needs, |part| {
         put_message(out.buf(), part);
         outcome = out.line_done();
         if outcome.is_ok() && !session.interrupted() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }

@@ -72,7 +72,7 @@ const SWITCHES: &[Spec<Switch>] = &[
 /// The result of the switches and the state words.
 #[derive(Debug)]
 pub(super) struct Flags {
-    pub(super) asked: Selection,
+    pub(super) selection: Selection,
     /// Display options. The columns Netid and State are decided after the expression is parsed.
     pub(super) options: Options,
     /// `-N`
@@ -101,7 +101,7 @@ pub(super) fn parse(args: Vec<Vec<u8>>, layout: Layout, bug_compatible: bool) ->
         SWITCHES.iter().filter(|s| layout == Layout::V6_15 || !SINCE_6_15.contains(&s.long)).copied().collect();
     let mut getopt = Getopt::new(&known, args);
     let flags = Flags {
-        asked: Selection::nothing(layout),
+        selection: Selection::nothing(layout),
         options: Options { bug_compatible, ..Options::plain(layout).without(show::NUMERIC) },
         netns: None,
         summary: false,
@@ -130,7 +130,7 @@ struct Reader {
 
 impl Reader {
     fn take(&mut self, switch: Switch, value: &[u8]) -> Result<(), Stop> {
-        let Flags { asked, options, .. } = &mut self.flags;
+        let Flags { selection, options, .. } = &mut self.flags;
         match switch {
             Switch::Show(bits) => *options = options.with(bits),
             Switch::Hide(bits) => *options = options.without(bits),
@@ -142,8 +142,8 @@ impl Reader {
             Switch::DumpFile => self.flags.dump_file = Some(value.to_vec()),
             Switch::Kill => self.flags.kill = true,
             Switch::Events => self.flags.events = true,
-            Switch::Table(db) => asked.add_table(db),
-            Switch::Only(family) => asked.add_family(family),
+            Switch::Table(db) => selection.add_table(db),
+            Switch::Only(family) => selection.add_family(family),
             Switch::All => self.states = states::all(options.layout),
             Switch::Listening => self.states = states::SERVERS,
             Switch::BoundInactive => self.states = states::BOUND,
@@ -173,7 +173,7 @@ impl Reader {
             return Err(Stop::help());
         }
         match FAMILIES.iter().find(|(name, _)| name.as_bytes() == word) {
-            Some((_, family)) => self.flags.asked.add_family(*family),
+            Some((_, family)) => self.flags.selection.add_family(*family),
             None => return Err(Stop::usage(format!("ss: \"{}\" is invalid family", printable(word)))),
         }
         Ok(())
@@ -182,13 +182,13 @@ impl Reader {
     fn tables(&mut self, words: &[u8]) -> Result<(), Stop> {
         if !self.saw_tables {
             self.saw_tables = true;
-            self.flags.asked.forget_tables();
+            self.flags.selection.forget_tables();
             if self.states == 0 {
                 self.states = states::connected(self.flags.options.layout);
             }
         }
         for word in words.split(|&b| b == b',') {
-            if !self.flags.asked.table_word(word) {
+            if !self.flags.selection.table_word(word) {
                 return Err(Stop::usage(format!("ss: \"{}\" is illegal socket table id", printable(word))));
             }
         }
@@ -197,7 +197,7 @@ impl Reader {
 
     fn finish(mut self, rest: Vec<Vec<u8>>) -> Result<Flags, Stop> {
         let flags = &mut self.flags;
-        flags.table = !flags.summary || !flags.asked.by_default || !rest.is_empty();
+        flags.table = !flags.summary || !flags.selection.by_default || !rest.is_empty();
         let mut rest = rest.into_iter().peekable();
         let mut saw_states = false;
         while let Some(exclude) = rest.peek().and_then(|word| state_word(word)) {
@@ -214,9 +214,9 @@ impl Reader {
             self.states = if exclude { self.states & !states } else { self.states | states };
             saw_states = true;
         }
-        flags.by_default = flags.asked.by_default;
+        flags.by_default = flags.selection.by_default;
         flags.bound_is_meant = saw_states || self.states == states::BOUND;
-        flags.asked.settle(self.states);
+        flags.selection.settle(self.states);
         flags.expression = rest.chain(self.filter_file.into_iter().flatten()).collect();
         Ok(self.flags)
     }

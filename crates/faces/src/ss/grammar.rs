@@ -18,13 +18,13 @@ use std::collections::VecDeque;
 /// Bound: levels of nesting in an expression of `ss`. Beyond: the expression is refused. By: the user.
 const DEPTH_MAX: usize = 100;
 
-/// Parses the expression; returns None if it is empty. Families named in it narrow `asked`.
+/// Parses the expression; returns None if it is empty. Families named in it narrow `selection`.
 pub(super) fn parse(
     args: &[Vec<u8>],
-    asked: &mut Selection,
+    selection: &mut Selection,
     environment: &dyn Environment,
 ) -> Result<Option<Condition>, Stop> {
-    let mut parser = Parser { words: split(args), ahead: None, kind: Kind::Address, asked, environment, depth: 0 };
+    let mut parser = Parser { words: split(args), ahead: None, kind: Kind::Address, selection, environment, depth: 0 };
     if parser.peek()?.is_none() {
         return Ok(None);
     }
@@ -48,7 +48,7 @@ struct Parser<'p> {
     ahead: Option<Ahead>,
     /// The kind of the next bare word, set by the left side of a comparison.
     kind: Kind,
-    asked: &'p mut Selection,
+    selection: &'p mut Selection,
     environment: &'p dyn Environment,
     depth: usize,
 }
@@ -59,7 +59,7 @@ impl Parser<'_> {
             let Some(word) = self.words.pop_front() else { return Ok(None) };
             let token = token(&word);
             self.ahead = Some(match token {
-                Token::Word => Ahead::Operand(operand::read(&word, self.kind, self.asked, self.environment)?),
+                Token::Word => Ahead::Operand(operand::read(&word, self.kind, self.selection, self.environment)?),
                 Token::Field(subject) => {
                     self.kind = kind_of(subject);
                     Ahead::Token(token)

@@ -32,11 +32,11 @@ pub(super) enum Operand {
 pub(super) fn read(
     word: &[u8],
     kind: Kind,
-    asked: &mut Selection,
+    selection: &mut Selection,
     environment: &dyn Environment,
 ) -> Result<Operand, Stop> {
     match kind {
-        Kind::Address | Kind::Port => host(word, kind == Kind::Port, asked, environment).map(Operand::Host),
+        Kind::Address | Kind::Port => host(word, kind == Kind::Port, selection, environment).map(Operand::Host),
         Kind::Dev => dev(word, environment).map(Operand::Dev),
         Kind::Mark => mark(word).ok_or_else(|| Stop::cannot_parse("mark", word)),
         Kind::Cgroup => environment.cgroup(word).map(Operand::Cgroup).map_err(|says| {
@@ -68,21 +68,26 @@ const FAMILY_WORDS: &[(&[u8], Family)] = &[
     (b"inet:", Family::Inet), (b"inet6:", Family::Inet6),
 ];
 
-fn host(word: &[u8], is_port: bool, asked: &mut Selection, environment: &dyn Environment) -> Result<HostCond, Stop> {
+fn host(
+    word: &[u8],
+    is_port: bool,
+    selection: &mut Selection,
+    environment: &dyn Environment,
+) -> Result<HostCond, Stop> {
     let named = FAMILY_WORDS.iter().find_map(|(prefix, family)| Some((word.strip_prefix(*prefix)?, *family)));
     let (word, family) = match named {
         Some((rest, family)) => (rest, Some(family)),
-        None => (word, asked.preferred),
+        None => (word, selection.preferred),
     };
     let cond = match family {
         Some(Family::Unix) => HostCond { port: None, hosts: Hosts::Unix(word.to_vec()) },
-        None | Some(Family::Inet | Family::Inet6) => inet(word, is_port, family, asked, environment)?,
+        None | Some(Family::Inet | Family::Inet6) => inet(word, is_port, family, selection, environment)?,
         Some(Family::Packet) => protocol(word, ethertype, |port| environment.iface_index(port).map(i64::from))?,
         Some(Family::Netlink) => protocol(word, netlink_protocol, |port| (port == b"kernel").then_some(0))?,
         Some(_) => return Err(Stop::unsupported("a filter by vsock address", "use `netwren sockets 'proto = vsock'`")),
     };
     if let Some(family) = family {
-        asked.only_family(family);
+        selection.only_family(family);
     }
     Ok(cond)
 }
@@ -130,7 +135,7 @@ fn inet(
     word: &[u8],
     is_port: bool,
     family: Option<Family>,
-    asked: &Selection,
+    selection: &Selection,
     environment: &dyn Environment,
 ) -> Result<HostCond, Stop> {
     let (addr, mut port) = cut(word).ok_or_else(|| Stop::operand(CANNOT))?;
@@ -143,7 +148,7 @@ fn inet(
     }
     let port = match port.map(|p| p.strip_prefix(b":").unwrap_or(p)) {
         None | Some([] | [b'*', ..]) => None,
-        Some(port) => port_number(port, asked, environment)?,
+        Some(port) => port_number(port, selection, environment)?,
     };
     if is_port || addr.is_empty() || addr.starts_with(b"*") {
         return Ok(HostCond { port, hosts: Hosts::Any });
@@ -170,13 +175,13 @@ fn cut(word: &[u8]) -> Option<(&[u8], Option<&[u8]>)> {
 }
 
 /// Parses a number, or the name of a service in one of the protocols shown. −1 means any port.
-fn port_number(word: &[u8], asked: &Selection, environment: &dyn Environment) -> Result<Option<i64>, Stop> {
+fn port_number(word: &[u8], selection: &Selection, environment: &dyn Environment) -> Result<Option<i64>, Stop> {
     if let Some(number) = number::integer(word) {
         return Ok((number != -1).then_some(number));
     }
     let shown = printable(word);
     let name = std::str::from_utf8(word).unwrap_or_default();
-    let port = |db, proto| if asked.has(db) { environment.service(name, proto) } else { None };
+    let port = |db, proto| if selection.has(db) { environment.service(name, proto) } else { None };
     match (port(Db::Udp, Proto::Udp), port(Db::Tcp, Proto::Tcp)) {
         (Some(udp), Some(tcp)) if udp != tcp => Err(complain(&format!("Error: ambiguous port \"{shown}\"."))),
         (Some(port), _) | (None, Some(port)) => Ok(Some(port.into())),

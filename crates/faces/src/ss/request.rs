@@ -80,43 +80,43 @@ const INTERNET: [(Db, Proto); 6] = [
 
 /// Parses the expression inside the namespace to be read, and makes the questions.
 pub(super) fn make(flags: &Flags, environment: &dyn Environment) -> Result<Request, Stop> {
-    let mut asked = flags.asked;
-    if asked.tables == 0 {
+    let mut selection = flags.selection;
+    if selection.tables == 0 {
         return Err(Stop::nothing("no socket tables"));
     }
-    if asked.states == 0 {
+    if selection.states == 0 {
         return Err(Stop::nothing("no socket states"));
     }
-    let condition = grammar::parse(&flags.expression, &mut asked, environment)?;
-    let without_bound = drop_bound(&mut asked, flags, environment);
-    let hidden = [(asked.several_tables(), show::NETID), (asked.several_states(), show::STATE)];
+    let condition = grammar::parse(&flags.expression, &mut selection, environment)?;
+    let without_bound = drop_bound(&mut selection, flags, environment);
+    let hidden = [(selection.several_tables(), show::NETID), (selection.several_states(), show::STATE)];
     let hidden = hidden.iter().filter(|(several, _)| !several).fold(0, |bits, (_, column)| bits | column);
     let options = flags.options.without(hidden);
     let mut questions = Vec::new();
     // Sockets without a state count as unconnected.
-    let stateless = asked.states & states::UNCONNECTED != 0;
+    let stateless = selection.states & states::UNCONNECTED != 0;
     // The kernel reports the end of TCP and UDP sockets only.
     let lists = !flags.events;
-    if asked.has(Db::Netlink) && asked.shows(Family::Netlink) && stateless && lists {
-        questions.push(question(Proto::Netlink, &asked, condition.as_ref(), environment, flags));
+    if selection.has(Db::Netlink) && selection.shows(Family::Netlink) && stateless && lists {
+        questions.push(question(Proto::Netlink, &selection, condition.as_ref(), environment, flags));
     }
-    if asked.tables & PACKET != 0 && asked.shows(Family::Packet) && stateless && lists {
-        let types = packet_types(&asked, flags.options.bug_compatible);
-        let mut packets = question(Proto::Packet, &asked, condition.as_ref(), environment, flags);
+    if selection.tables & PACKET != 0 && selection.shows(Family::Packet) && stateless && lists {
+        let types = packet_types(&selection, flags.options.bug_compatible);
+        let mut packets = question(Proto::Packet, &selection, condition.as_ref(), environment, flags);
         packets.filter.extend(types);
         questions.push(packets);
     }
-    if asked.tables & UNIX != 0 && asked.shows(Family::Unix) && lists {
-        questions.push(question(Proto::Unix, &asked, condition.as_ref(), environment, flags));
+    if selection.tables & UNIX != 0 && selection.shows(Family::Unix) && lists {
+        questions.push(question(Proto::Unix, &selection, condition.as_ref(), environment, flags));
     }
     for (db, proto) in INTERNET {
         let ends = lists || !by_kernel(proto);
-        if asked.has(db) && asked.inet() != (false, false) && ends {
-            questions.push(question(proto, &asked, condition.as_ref(), environment, flags));
+        if selection.has(db) && selection.inet() != (false, false) && ends {
+            questions.push(question(proto, &selection, condition.as_ref(), environment, flags));
         }
     }
     if lists {
-        questions.extend(late_questions(&asked, stateless, condition.as_ref(), environment, flags));
+        questions.extend(late_questions(&selection, stateless, condition.as_ref(), environment, flags));
     }
     let tcp_file = std::env::var_os("TCPDIAG_FILE").filter(|_| lists);
     if tcp_file.is_some() {
@@ -125,11 +125,11 @@ pub(super) fn make(flags: &Flags, environment: &dyn Environment) -> Result<Reque
     let ending = || Ending {
         protos: [(Db::Tcp, Proto::Tcp), (Db::Udp, Proto::Udp)]
             .into_iter()
-            .filter(|(db, _)| asked.has(*db))
+            .filter(|(db, _)| selection.has(*db))
             .map(|(_, proto)| proto)
             .collect(),
-        inet: asked.shows(Family::Inet),
-        inet6: asked.shows(Family::Inet6),
+        inet: selection.shows(Family::Inet),
+        inet6: selection.shows(Family::Inet6),
     };
     let events = flags.events.then(ending);
     Ok(Request {
@@ -140,7 +140,7 @@ pub(super) fn make(flags: &Flags, environment: &dyn Environment) -> Result<Reque
         by_default: flags.by_default,
         without_bound,
         tcp_file,
-        states: asked.states,
+        states: selection.states,
     })
 }
 
@@ -152,39 +152,40 @@ fn show_whole_file(questions: &mut [Question], condition: Option<&Condition>, en
 }
 
 /// Removes the bound-only state if the user did not name it and it would cost too much; returns true if so.
-fn drop_bound(asked: &mut Selection, flags: &Flags, environment: &dyn Environment) -> bool {
-    let asks = asked.has(Db::Tcp) && asked.states & states::BOUND != 0 && !flags.bound_is_meant && !flags.events;
+fn drop_bound(selection: &mut Selection, flags: &Flags, environment: &dyn Environment) -> bool {
+    let asks =
+        selection.has(Db::Tcp) && selection.states & states::BOUND != 0 && !flags.bound_is_meant && !flags.events;
     let drops = asks && environment.tcp_sockets(BOUND_MAX) >= BOUND_MAX;
     if drops {
-        asked.states &= !states::BOUND;
+        selection.states &= !states::BOUND;
     }
     drops
 }
 
 /// vsock, TIPC and AF_XDP sockets, which ss shows last.
 fn late_questions(
-    asked: &Selection,
+    selection: &Selection,
     stateless: bool,
     condition: Option<&Condition>,
     environment: &dyn Environment,
     flags: &Flags,
 ) -> Vec<Question> {
     let mut questions = Vec::new();
-    if asked.tables & VSOCK != 0 && asked.shows(Family::Vsock) {
-        let mut vsock = question(Proto::Vsock, asked, condition, environment, flags);
+    if selection.tables & VSOCK != 0 && selection.shows(Family::Vsock) {
+        let mut vsock = question(Proto::Vsock, selection, condition, environment, flags);
         // Sockets of a third type are shown with either.
         let without = [(Db::VsockStream, "stream"), (Db::VsockDatagram, "dgram")];
-        for (_, word) in without.iter().filter(|(db, _)| !asked.has(*db)) {
+        for (_, word) in without.iter().filter(|(db, _)| !selection.has(*db)) {
             vsock.filter.push(test("vsock_type", Op::Ne, Operand::Words(vec![word.as_bytes().into()])));
         }
         questions.push(vsock);
     }
-    if asked.has(Db::Tipc) && asked.shows(Family::Tipc) {
+    if selection.has(Db::Tipc) && selection.shows(Family::Tipc) {
         // ss applies no condition to TIPC sockets.
-        questions.push(question(Proto::Tipc, asked, None, environment, flags));
+        questions.push(question(Proto::Tipc, selection, None, environment, flags));
     }
-    if asked.has(Db::Xdp) && asked.shows(Family::Xdp) && stateless {
-        questions.push(question(Proto::Xdp, asked, condition, environment, flags));
+    if selection.has(Db::Xdp) && selection.shows(Family::Xdp) && stateless {
+        questions.push(question(Proto::Xdp, selection, condition, environment, flags));
     }
     questions
 }
@@ -201,7 +202,7 @@ fn words<'w>(field: &str, words: impl IntoIterator<Item = &'w str>) -> Expr {
 
 fn question(
     proto: Proto,
-    asked: &Selection,
+    selection: &Selection,
     condition: Option<&Condition>,
     environment: &dyn Environment,
     flags: &Flags,
@@ -209,14 +210,14 @@ fn question(
     let mut filter = vec![words("proto", [proto.name()])];
     // With `-E` ss ignores the state, because a socket can close in any state.
     let has_none = flags.events || by_kernel(proto) || matches!(proto, Proto::Packet | Proto::Netlink | Proto::Xdp);
-    let states = if has_none { None } else { Some(asked.states) };
+    let states = if has_none { None } else { Some(selection.states) };
     if let Some(states) = states.and_then(|states| states::filter_words(states, proto)) {
         filter.push(test("state", Op::Eq, Operand::Words(states)));
     }
-    let of_netlink = family_of_netlink(proto, asked);
-    match (proto, asked.inet()) {
+    let of_netlink = family_of_netlink(proto, selection);
+    match (proto, selection.inet()) {
         _ if of_netlink.is_some() => {}
-        (Proto::Unix, _) => filter.extend(unix_types(asked)),
+        (Proto::Unix, _) => filter.extend(unix_types(selection)),
         (Proto::Packet | Proto::Netlink | Proto::Vsock | Proto::Tipc | Proto::Xdp, _) => {}
         (_, (true, false)) => filter.push(words("family", ["inet"])),
         (_, (false, true)) => filter.push(words("family", ["inet6"])),
@@ -230,9 +231,9 @@ fn question(
 
 /// See [`Question::of_netlink`]. Excludes TCP: its tables are large, and every relevant kernel reports them via
 /// netlink.
-fn family_of_netlink(proto: Proto, asked: &Selection) -> Option<u8> {
-    let both = asked.shows(Family::Inet) && asked.shows(Family::Inet6);
-    match (proto, asked.inet()) {
+fn family_of_netlink(proto: Proto, selection: &Selection) -> Option<u8> {
+    let both = selection.shows(Family::Inet) && selection.shows(Family::Inet6);
+    match (proto, selection.inet()) {
         (Proto::Raw | Proto::Udp, (true, false)) if both => Some(AF_INET as u8),
         (Proto::Raw | Proto::Udp, (false, true)) if both => Some(AF_INET6 as u8),
         _ => None,
@@ -240,19 +241,19 @@ fn family_of_netlink(proto: Proto, asked: &Selection) -> Option<u8> {
 }
 
 /// The type of packet sockets, unless both types are shown. ss requests all from the kernel and shows every one.
-fn packet_types(asked: &Selection, bug_compatible: bool) -> Option<Expr> {
-    if bug_compatible || asked.tables & PACKET == PACKET {
+fn packet_types(selection: &Selection, bug_compatible: bool) -> Option<Expr> {
+    if bug_compatible || selection.tables & PACKET == PACKET {
         return None;
     }
-    let raw = asked.has(Db::PacketRaw);
+    let raw = selection.has(Db::PacketRaw);
     Some(words("packet_type", [if raw { "raw" } else { "dgram" }]))
 }
 
 /// The types of unix sockets, unless all are shown.
-fn unix_types(asked: &Selection) -> Option<Expr> {
-    if asked.tables & UNIX == UNIX {
+fn unix_types(selection: &Selection) -> Option<Expr> {
+    if selection.tables & UNIX == UNIX {
         return None;
     }
     let types = [(Db::UnixStream, "stream"), (Db::UnixDatagram, "dgram"), (Db::UnixSeqpacket, "seqpacket")];
-    Some(words("unix_type", types.iter().filter(|(db, _)| asked.has(*db)).map(|(_, word)| *word)))
+    Some(words("unix_type", types.iter().filter(|(db, _)| selection.has(*db)).map(|(_, word)| *word)))
 }

@@ -74,9 +74,9 @@ pub(super) fn filter_words(states: u32, proto: Proto) -> Option<Vec<Box<[u8]>>> 
     for number in numbers {
         // A request socket reports SYN_RECV, whether SYN_RECV or NEW_SYN_RECV was requested.
         let number = if number == State::NEW_SYN_RECV.0 { State::SYN_RECV.0 } else { number };
-        let asked = states & 1 << number != 0 || (number == State::SYN_RECV.0 && states & NEW_SYN_RECV != 0);
+        let is_selected = states & 1 << number != 0 || (number == State::SYN_RECV.0 && states & NEW_SYN_RECV != 0);
         let word = State(number).name(proto).as_bytes();
-        if asked && !words.iter().any(|w| **w == *word) {
+        if is_selected && !words.iter().any(|w| **w == *word) {
             words.push(word.into());
         }
     }

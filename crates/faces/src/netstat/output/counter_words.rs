@@ -39,7 +39,7 @@ pub(super) enum BlockSwitch {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block {
     pub(super) heading: &'static str,
-    pub(super) asked: BlockSwitch,
+    pub(super) switch: BlockSwitch,
     counters: &'static [CounterGroup],
 }
 
@@ -54,20 +54,20 @@ impl Block {
 
 /// Blocks of /proc/net/snmp, /proc/net/netstat and /proc/net/sctp/snmp. Any other block is always printed.
 pub(super) const BLOCKS: &[Block] = &[
-    Block { heading: "Ip", asked: BlockSwitch::Raw, counters: IP },
-    Block { heading: "Icmp", asked: BlockSwitch::Raw, counters: ICMP },
-    Block { heading: "Tcp", asked: BlockSwitch::Tcp, counters: TCP },
-    Block { heading: "Udp", asked: BlockSwitch::Udp, counters: UDP },
-    Block { heading: "Sctp", asked: BlockSwitch::Sctp, counters: SCTP },
-    Block { heading: "TcpExt", asked: BlockSwitch::Tcp, counters: TCP_EXT },
+    Block { heading: "Ip", switch: BlockSwitch::Raw, counters: IP },
+    Block { heading: "Icmp", switch: BlockSwitch::Raw, counters: ICMP },
+    Block { heading: "Tcp", switch: BlockSwitch::Tcp, counters: TCP },
+    Block { heading: "Udp", switch: BlockSwitch::Udp, counters: UDP },
+    Block { heading: "Sctp", switch: BlockSwitch::Sctp, counters: SCTP },
+    Block { heading: "TcpExt", switch: BlockSwitch::Tcp, counters: TCP_EXT },
 ];
 
 /// Blocks of /proc/net/snmp6.
 pub(super) const BLOCKS6: &[Block] = &[
-    Block { heading: "Ip6", asked: BlockSwitch::Raw, counters: IP6 },
-    Block { heading: "Icmp6", asked: BlockSwitch::Raw, counters: ICMP6 },
-    Block { heading: "Udp6", asked: BlockSwitch::Udp, counters: UDP6 },
-    Block { heading: "Tcp6", asked: BlockSwitch::Tcp, counters: TCP },
+    Block { heading: "Ip6", switch: BlockSwitch::Raw, counters: IP6 },
+    Block { heading: "Icmp6", switch: BlockSwitch::Raw, counters: ICMP6 },
+    Block { heading: "Udp6", switch: BlockSwitch::Udp, counters: UDP6 },
+    Block { heading: "Tcp6", switch: BlockSwitch::Tcp, counters: TCP },
 ];
 
 /// `Ip:`

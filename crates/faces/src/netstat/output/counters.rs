@@ -17,8 +17,8 @@ pub struct CounterBlocks {
 }
 
 impl CounterBlocks {
-    fn asks(self, block: &Block) -> bool {
-        match block.asked {
+    fn includes(self, block: &Block) -> bool {
+        match block.switch {
             BlockSwitch::Raw => self.raw,
             BlockSwitch::Tcp => self.tcp,
             BlockSwitch::Udp => self.udp,
@@ -35,15 +35,15 @@ pub struct GarbledFile;
 /// before.
 #[derive(Debug)]
 pub struct Statistics {
-    counted: CounterBlocks,
+    blocks: CounterBlocks,
     /// The last thing printed: after a histogram, lines are indented until a known block begins.
     last: Print,
 }
 
 impl Statistics {
     /// Writes statistics of these blocks.
-    pub fn new(counted: CounterBlocks) -> Statistics {
-        Statistics { counted, last: Print::Always }
+    pub fn new(blocks: CounterBlocks) -> Statistics {
+        Statistics { blocks, last: Print::Always }
     }
 
     /// Appends the counters in /proc/net/snmp or /proc/net/netstat: pairs of lines, names and numbers.
@@ -104,7 +104,7 @@ impl Statistics {
         if block.is_some() {
             self.last = Print::Always;
         }
-        let shown = block.is_none_or(|b| self.counted.asks(b));
+        let shown = block.is_none_or(|b| self.blocks.includes(b));
         if shown {
             put!(out, Outside(heading, false), ":\n");
         }

@@ -118,6 +118,90 @@ fn root_a_full_disk_is_survived_and_counted() {
     }
 }
 
+/// Runs a script in a file system of `size`, mounted at `$1` for it alone. Its other arguments are netwren, and `args`.
+fn in_small_file_system(size: &str, script: &str, args: &[&Path]) -> Ran {
+    let dir = tempfile::tempdir().unwrap();
+    let script = format!("mount -t tmpfs -o size={size} none \"$1\" || exit 99\n{script}");
+    let mut command = Command::new("unshare");
+    clean(&mut command).args(["-m", "sh", "-c", &script, "sh"]).arg(dir.path()).arg(testkit::program::netwren());
+    Ran::of(command.args(args).output().unwrap())
+}
+
+/// Standard output may be a file: then it also ends with a complete packet, and what was in it before stays.
+#[test]
+fn root_a_full_disk_behind_standard_output_is_survived() {
+    testkit::require_root!();
+    let dir = tempfile::tempdir().unwrap();
+    let (source, copy) = (dir.path().join("source"), dir.path().join("copy"));
+    let frame = udp(1000, &[7; 1000]);
+    std::fs::write(&source, pcap_of(&[&frame[..]; 400])).unwrap();
+    for command in ["capture -r \"$3\" -w -", "capture cut \"$3\" -w -", "tcpdump -r \"$3\" -w -"] {
+        let script = format!(
+            "{{ printf before; \"$2\" {command}; }} > \"$1/x\"; code=$?
+            tail -c +7 \"$1/x\" > \"$4\"; head -c 6 \"$1/x\"; exit $code"
+        );
+        let ran = in_small_file_system("128k", &script, &[&source, &copy]);
+        let whole = columns(&copy).lines().count();
+        assert!((100..130).contains(&whole), "{command}: {whole}: {}", ran.stderr);
+        assert_eq!(ran.stdout, "before", "{command}");
+        is_read_by("tcpdump", &["-n", "-r"], &copy);
+        let missing = format!("{} ", 400 - whole);
+        let code = if command.starts_with("tcpdump") { 1 } else { 3 };
+        ran.says(code, &[&missing, "packets are not written: no space left on device"]);
+    }
+}
+
+/// The end of a file has no packet that could be counted.
+#[test]
+fn root_a_file_without_its_end_is_reported() {
+    testkit::require_root!();
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("empty.pcap");
+    std::fs::write(&source, pcap_of(&[])).unwrap();
+    for (command, code) in [
+        ("capture -r \"$3\" -w \"$1/x.pcap\"", 3),
+        ("capture -r \"$3\" -w \"$1/x.pcap.gz\"", 3),
+        ("capture -r \"$3\" -w \"$1/x.pcap\" --rotate-size 1MiB", 3),
+        ("capture cut \"$3\" -w \"$1/x.pcapng\"", 3),
+        ("capture merge \"$3\" -w \"$1/x.pcapng\"", 3),
+        ("tcpdump -r \"$3\" -w \"$1/x.pcap\"", 1),
+    ] {
+        let script = format!("head -c 8192 /dev/zero > \"$1/other\"; \"$2\" {command}");
+        let ran = in_small_file_system("8k", &script, &[&source]);
+        assert!(!ran.stderr.contains("packets are not written"), "{command}: {}", ran.stderr);
+        ran.says(code, &["/x", " is incomplete: no space left on device"]);
+    }
+}
+
+/// An output is recognised as an input by its inode, not by its name.
+#[test]
+fn no_input_is_overwritten() {
+    let dir = tempfile::tempdir().unwrap();
+    let source = dir.path().join("x.pcap");
+    let bytes = pcap_of(&[&udp(1000, b"ab"), &udp(2000, b"")]);
+    std::fs::write(&source, &bytes).unwrap();
+    std::fs::hard_link(&source, dir.path().join("hard.pcap")).unwrap();
+    std::os::unix::fs::symlink("x.pcap", dir.path().join("soft.pcap")).unwrap();
+    for (script, code) in [
+        ("capture cut - -w x.pcap < x.pcap", 2),
+        ("capture cut x.pcap -w hard.pcap", 2),
+        ("capture cut soft.pcap -w x.pcap", 2),
+        ("capture cut x.pcap -w - >> x.pcap", 2),
+        ("capture merge hard.pcap - -w x.pcap < soft.pcap", 2),
+        ("capture -r - -w x.pcap < x.pcap", 2),
+        ("capture -r hard.pcap -w x.pcap", 2),
+        ("capture -r hard.pcap --to pcap:x.pcap", 2),
+        ("tcpdump -r - -w x.pcap < x.pcap", 1),
+        ("tcpdump -r soft.pcap -w x.pcap", 1),
+    ] {
+        let mut shell = Command::new("sh");
+        let script = format!("{} {script}", testkit::program::netwren().display());
+        let ran = Ran::of(clean(&mut shell).args(["-c", &script]).current_dir(dir.path()).output().unwrap());
+        assert!(ran.stderr.contains(" input file"), "{script}: {}", ran.stderr);
+        assert_eq!((ran.code, std::fs::read(&source).unwrap() == bytes), (code, true), "{script}");
+    }
+}
+
 #[test]
 fn root_packets_of_interfaces_are_written_with_their_figures() {
     testkit::require_root!();

@@ -1,6 +1,5 @@
 //! Copies records of packet files into another file, with everything that pcapng can express.
 
-use super::figures::WriteCounts;
 use super::formats::{
     CapturedPcap, CopiedPacket, put_copied_block, put_copied_iface, put_copied_packet, put_copied_section,
     put_copied_simple_packet, put_copied_statistics,
@@ -10,7 +9,6 @@ use super::packing::is_pcap;
 use capture::{FileError, FileIface, FileOptions, FilePacket, OtherBlock, blocks};
 use record::rows::{CapturedPacket, LinkType, UnusualTime};
 use runtime::exit::Exit;
-use runtime::messages::print_message;
 use runtime::outcome::Outcome;
 use std::io;
 use std::path::Path;
@@ -36,16 +34,12 @@ pub struct CopyWriter {
     /// The snapshot length of the section's first interface.
     first_snaplen: Option<u32>,
     scratch: Vec<u8>,
-    counts: WriteCounts,
     /// Number of comments, counts and other blocks that the format cannot hold.
     left_out: u64,
     /// True if the length of frame checksums has no place in the file.
     loses_checksum_length: bool,
     /// Packets that have another time in the file.
     other_times: u64,
-    /// True once writing has failed.
-    has_failed: bool,
-    is_closed: bool,
 }
 
 /// A packet to copy; its options are little-endian.
@@ -64,12 +58,9 @@ impl CopyWriter {
             is_in_section: false,
             first_snaplen: None,
             scratch: Vec::new(),
-            counts: WriteCounts::default(),
             left_out: 0,
             loses_checksum_length: false,
             other_times: 0,
-            has_failed: false,
-            is_closed: false,
         })
     }
 
@@ -133,17 +124,15 @@ impl CopyWriter {
 
     /// Writes a packet.
     pub(super) fn packet(&mut self, packet: &PacketCopy<'_>) {
-        if self.has_failed {
-            self.counts.not_written += 1;
-            return;
+        if self.file.has_failed() {
+            return self.file.refuse(1, "");
         }
         match &mut self.pcap {
             None => self.put_into_section(packet),
             Some(pcap) => {
                 let frame = packet.row.to_frame();
                 if !pcap.write(&frame, &mut self.file.buffer) {
-                    self.refuse(1, ONE_LINK_TYPE);
-                    return;
+                    return self.file.refuse(1, ONE_LINK_TYPE);
                 }
                 self.other_times += u64::from(!CapturedPcap::holds_time_of(&frame));
                 let has_comment = each_option(packet.copied.options).any(|(code, _)| code == blocks::COMMENT);
@@ -151,7 +140,7 @@ impl CopyWriter {
             }
         }
         if self.file.end_packet() {
-            self.write_out();
+            self.file.write_out();
         }
     }
 
@@ -189,37 +178,24 @@ impl CopyWriter {
         self.make_room();
     }
 
-    /// Writes buffered data, including blocks other than packets, once there is enough of it.
+    /// Writes buffered data, including blocks other than packets, once there is enough of it. Blocks required by later
+    /// ones may be missing after a failure, so nothing more is written then.
     fn make_room(&mut self) {
-        if self.has_failed {
+        if self.file.has_failed() {
             self.file.buffer.clear();
         } else if self.file.is_full() {
-            self.write_out();
+            self.file.write_out();
         }
     }
 
     /// True once the reader has closed the output.
     pub(super) fn is_closed(&self) -> bool {
-        self.is_closed
+        self.file.is_closed()
     }
 
-    /// Counts packets that are not written, and reports the first reason.
-    pub(super) fn refuse(&mut self, packets: u64, why: &str) {
-        if self.counts.not_written == 0 {
-            print_message(&format!("{}: packets are not written: {why}", self.file.name));
-        }
-        self.counts.not_written += packets;
-    }
-
-    fn write_out(&mut self) {
-        let (packets, failure) = self.file.write_out();
-        self.counts.packets += packets;
-        if let Some(failure) = failure {
-            self.is_closed = failure.is_closed;
-            self.refuse(failure.packets, &failure.why);
-            // Blocks required by later ones may be missing, so nothing more is written.
-            self.has_failed = true;
-        }
+    /// Counts a packet that is not written, and reports the first reason.
+    pub(super) fn refuse(&mut self, why: &str) {
+        self.file.refuse(1, why);
     }
 
     /// Writes the rest. `link_type` is for a pcap file without packets. Returns the messages and the exit code.
@@ -229,10 +205,11 @@ impl CopyWriter {
         } else if !self.is_in_section {
             self.begin_section(&[]);
         }
-        if !self.has_failed {
-            self.write_out();
+        if self.file.has_failed() {
+            self.file.buffer.clear();
         }
-        let CopyWriter { file, pcap, counts: WriteCounts { packets, not_written }, left_out, other_times, .. } = self;
+        let CopyWriter { file, pcap, left_out, other_times, .. } = self;
+        let end = file.finish();
         let mut messages: Vec<String> = faults.iter().map(ToString::to_string).collect();
         if left_out > 0 {
             let what = if pcap.is_some() { "comments, counts, interface descriptions" } else { "comments, counts" };
@@ -245,8 +222,10 @@ impl CopyWriter {
         if other_times > 0 {
             messages.push(format!("{other_times} {OTHER_TIMES}"));
         }
-        messages.push(format!("{read}; {packets} written to {}, {not_written} not written", file.name));
-        let is_whole = faults.is_empty() && (not_written == 0 || self.is_closed) && other_times == 0;
+        messages.push(format!("{read}; {end}"));
+        let is_whole = faults.is_empty() && (end.not_written == 0 || end.is_closed) && other_times == 0;
+        let is_whole = is_whole && end.missing_data.is_none();
+        messages.extend(end.missing_data);
         Outcome { exit: if is_whole { Exit::Ok } else { Exit::Partial }, messages }
     }
 }

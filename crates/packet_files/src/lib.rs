@@ -35,7 +35,7 @@ pub use format::PacketFormat;
 pub use limits::FileLimits;
 pub use merge::{check_link_types, merge};
 pub use opening::UnopenedOutput;
-pub use output_file::{OutputFile, cannot_write, is_same, words_of};
+pub use output_file::{FileEnd, OutputFile, cannot_write, is_input, words_of};
 pub use packing::{NAME as PACKER, is_pcap, run as run_packing};
 pub use place::{folder_of, is_ours};
 pub use read_file::ReadFile;

@@ -37,7 +37,7 @@ pub fn check_link_types(files: &[PacketFile], output: &Path) -> Result<(), Strin
 /// Merges the packets of these files by time. `goes_on` is called now and then with the number of packets read, and
 /// returns false to end the work. Returns the messages and the exit code.
 pub fn merge(files: Vec<PacketFile>, writer: CopyWriter, goes_on: &dyn Fn(u64) -> bool) -> Outcome {
-    Merging { writer, ifaces: Vec::new(), faults: Vec::new(), read: 0 }.merge(files, goes_on)
+    Merging { writer, ifaces: Vec::new(), faults: Vec::new(), read: 0, is_over: false }.merge(files, goes_on)
 }
 
 /// An input file, and its next packet.
@@ -88,6 +88,8 @@ struct Merging {
     ifaces: Vec<MergedIface>,
     faults: Vec<FileError>,
     read: u64,
+    /// True once the run was asked to stop.
+    is_over: bool,
 }
 
 impl Merging {
@@ -104,10 +106,10 @@ impl Merging {
                 heap.push(Reverse((input.next.time_ns, place)));
             }
         }
-        while let Some(Reverse((_, place))) = heap.pop() {
+        while let Some(Reverse((_, place))) = heap.pop().filter(|_| !self.is_over) {
             let Some(input) = inputs.get_mut(place) else { break };
             match input.next.iface {
-                NO_PLACE => self.writer.refuse(1, "too many interfaces for one file"),
+                NO_PLACE => self.writer.refuse("too many interfaces for one file"),
                 _ => self.writer.packet(&input.next.copy()),
             }
             self.read += 1;
@@ -135,13 +137,16 @@ impl Merging {
         self.writer.begin_section(&options);
     }
 
-    /// Reads up to the file's next packet; false at the end.
+    /// Reads up to the file's next packet; false at the end, and if the run was asked to stop.
     fn advance(&mut self, input: &mut Input) -> bool {
         loop {
             let Input { file, numbers, described, counts, next } = input;
             match file.next_record() {
                 Ok(None) => return false,
-                Err(error) if error.is_interrupted() => {}
+                Err(error) if error.is_interrupted() => {
+                    self.is_over = true;
+                    return false;
+                }
                 Err(error) => {
                     self.faults.push(error);
                     return false;

@@ -1,9 +1,13 @@
 //! A file that packets are written to, each completely or not at all.
 
+use super::figures::WriteCounts;
 use super::packing::Packing;
+use record::Accounting;
+use runtime::messages::print_message;
+use std::fmt;
 use std::fs::{self, File, Metadata};
 use std::io::{self, Seek, SeekFrom, Write};
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -37,15 +41,58 @@ pub struct OutputFile {
     /// Bytes of the file that form whole records.
     bytes: u64,
     last: Instant,
+    counts: WriteCounts,
+    /// Prints a message for the user.
+    print: fn(&str),
+    /// The first failure of a write, or of the close of an earlier file.
+    failure: Option<WriteFailure>,
+    /// True if the file ends with a partial record that cannot be removed: nothing can follow it.
+    is_torn: bool,
+    /// True once the reader has closed its end.
+    is_closed: bool,
 }
 
-/// The number of packets not written, and the reason.
-pub struct UnwrittenPackets {
+/// The file that lacks data, and the kernel's error text.
+struct WriteFailure {
+    name: String,
+    why: String,
+}
+
+/// What became of the packets of a file, or of a series, after its end was written.
+#[must_use]
+pub struct FileEnd {
+    /// The name of the last file.
+    pub name: String,
+    /// Number of packets written.
     pub packets: u64,
-    /// The kernel's error text.
-    pub why: String,
-    /// True if the reader has closed its end.
+    /// Number of packets that could not be written, or that do not fit into a pcap file.
+    pub not_written: u64,
+    /// Reports a file that lacks data other than packets, or whose data may be lost; `None` if it is complete, packets
+    /// were counted, or its reader closed it.
+    pub missing_data: Option<String>,
+    /// True if the reader closed its end, which is not an error.
     pub is_closed: bool,
+}
+
+/// The numbers of packets, with the name.
+impl fmt::Display for FileEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let FileEnd { name, packets, not_written, .. } = self;
+        write!(f, "{packets} written to {name}, {not_written} not written")
+    }
+}
+
+impl FileEnd {
+    /// Adds what is missing to the statistics of the run.
+    pub fn add_to(&self, stats: &mut Accounting) {
+        if self.not_written > 0 {
+            stats.lost += self.not_written;
+            stats.add_reason(self.not_written, format!("packets not written to {}", self.name));
+        }
+        if let Some(text) = &self.missing_data {
+            stats.incomplete(0, text.clone());
+        }
+    }
 }
 
 fn is_dev_null(facts: &Metadata) -> bool {
@@ -76,8 +123,7 @@ impl OutputFile {
         };
         let name = if is_stdout { "standard output".to_owned() } else { path.display().to_string() };
         let made = OutputFile::new(file, name)?;
-        // Other programs may also write to standard output, so it is never truncated.
-        Ok(OutputFile { is_regular: made.is_regular && !is_stdout, has_reader: made.has_reader || is_stdout, ..made })
+        Ok(OutputFile { has_reader: made.has_reader || is_stdout, ..made })
     }
 
     /// Creates the file like [`OutputFile::create`], and packs it if the name ends in `.gz` or `.zst`. Starts a
@@ -106,6 +152,11 @@ impl OutputFile {
             ends: Vec::new(),
             bytes: 0,
             last: Instant::now(),
+            counts: WriteCounts::default(),
+            print: print_message,
+            failure: None,
+            is_torn: false,
+            is_closed: false,
         })
     }
 
@@ -114,7 +165,30 @@ impl OutputFile {
         let facts = file.metadata();
         self.is_regular = facts.as_ref().is_ok_and(Metadata::is_file);
         self.has_reader = facts.as_ref().is_ok_and(has_reader);
-        (self.file, self.name, self.bytes) = (file, name, 0);
+        let complete = std::mem::replace(&mut self.file, file);
+        if let Err(error) = outfile::close(complete) {
+            self.failure.get_or_insert_with(|| WriteFailure::new(&self.name, &error));
+        }
+        (self.name, self.bytes, self.is_torn) = (name, 0, false);
+    }
+
+    /// Returns the file that reports failures with `print`.
+    pub fn with_messages(self, print: fn(&str)) -> OutputFile {
+        OutputFile { print, ..self }
+    }
+
+    /// Writes waiting data and closes the file. The close reports errors of file systems that store data later (NFS,
+    /// FUSE).
+    pub fn finish(mut self) -> FileEnd {
+        self.write_out();
+        let OutputFile { name, file, counts, mut failure, is_closed, .. } = self;
+        if let Err(error) = outfile::close(file) {
+            failure.get_or_insert_with(|| WriteFailure::new(&name, &error));
+        }
+        let WriteCounts { packets, not_written } = counts;
+        let failure = failure.filter(|_| not_written == 0 && !is_closed);
+        let missing_data = failure.map(|WriteFailure { name, why }| format!("{name} is incomplete: {why}"));
+        FileEnd { name, packets, not_written, missing_data, is_closed }
     }
 
     /// Size of the file in bytes, including waiting data.
@@ -152,9 +226,64 @@ impl OutputFile {
         self.bytes == 0
     }
 
-    /// Writes waiting data; returns the number of packets written. On an error, truncates a partial record, so that
-    /// the file ends with a whole record.
-    pub fn write_out(&mut self) -> (u64, Option<UnwrittenPackets>) {
+    /// The counts of packets so far.
+    pub(super) fn counts(&self) -> WriteCounts {
+        self.counts
+    }
+
+    /// True once a write has failed.
+    pub(super) fn has_failed(&self) -> bool {
+        self.failure.is_some()
+    }
+
+    /// True once the reader has closed its end.
+    pub fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
+    /// Counts packets that are not written, and reports the first reason.
+    pub fn refuse(&mut self, packets: u64, why: &str) {
+        if self.counts.not_written == 0 && packets > 0 && !self.is_closed {
+            let name = sys::escape_bytes(self.name.as_bytes());
+            (self.print)(&format!("{name}: packets are not written: {why}"));
+        }
+        self.counts.not_written += packets;
+    }
+
+    /// Writes waiting data and counts its packets. On an error, removes a partial record, so that the file ends with a
+    /// whole record, and returns false: the lost data may have contained descriptions that later packets need. If the
+    /// partial record cannot be removed, no later packets are written to this file.
+    pub fn write_out(&mut self) -> bool {
+        let goes_on = !self.is_torn && !self.is_closed;
+        let (at, failure) = if goes_on { self.write_waiting() } else { (0, None) };
+        let is_written = goes_on && failure.is_none();
+        let whole = match is_written {
+            true => self.ends.len(),
+            // A part of a packed write is useless.
+            false if self.packing.is_some() => 0,
+            false => self.ends.partition_point(|end| *end <= at),
+        };
+        let missing = self.ends.len() - whole;
+        self.bytes += at as u64;
+        self.counts.packets += whole as u64;
+        if let Some(error) = failure {
+            let end = whole.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0);
+            self.is_torn = !self.take_back(at.saturating_sub(end) as u64);
+            self.is_closed = error.kind() == io::ErrorKind::BrokenPipe;
+            self.failure.get_or_insert_with(|| WriteFailure::new(&self.name, &error));
+        }
+        if missing > 0 {
+            let why = self.failure.as_ref().map_or_else(String::new, |failure| failure.why.clone());
+            self.refuse(missing as u64, &why);
+        }
+        self.buffer.clear();
+        self.ends.clear();
+        is_written
+    }
+
+    /// Writes the buffer; returns the number of bytes written, of packed ones if it is packed, and the error that ended
+    /// this.
+    fn write_waiting(&mut self) -> (usize, Option<io::Error>) {
         let (mut at, mut failure, mut end) = (0, None, None);
         let bytes = match &mut self.packing {
             Some(packing) if !self.buffer.is_empty() => {
@@ -163,7 +292,7 @@ impl OutputFile {
             }
             _ => &self.buffer,
         };
-        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
+        while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty() && failure.is_none()) {
             match self.file.write(rest) {
                 Ok(0) => failure = Some(io::ErrorKind::WriteZero.into()),
                 Ok(count) => at += count,
@@ -173,39 +302,34 @@ impl OutputFile {
                 }
                 Err(error) => failure = Some(error),
             }
-            if failure.is_some() {
-                break;
-            }
         }
         self.last = Instant::now();
-        let whole = match &failure {
-            None => self.ends.len(),
-            // A part of a packed write is useless.
-            Some(_) if self.packing.is_some() => 0,
-            Some(_) => self.ends.partition_point(|end| *end <= at),
-        };
-        self.bytes += at as u64;
-        let failure = failure.map(|error| {
-            let torn = at - whole.checked_sub(1).and_then(|last| self.ends.get(last)).copied().unwrap_or(0).min(at);
-            self.take_back(torn as u64);
-            UnwrittenPackets {
-                packets: (self.ends.len() - whole) as u64,
-                why: words_of(&error),
-                is_closed: error.kind() == io::ErrorKind::BrokenPipe,
-            }
-        });
-        self.buffer.clear();
-        self.ends.clear();
-        (whole as u64, failure)
+        (at, failure)
     }
 
-    /// Truncates a partial record.
-    fn take_back(&mut self, torn: u64) {
-        self.bytes = self.bytes.saturating_sub(torn);
-        if self.is_regular {
-            let cut = self.file.set_len(self.bytes);
-            let _ = cut.and_then(|()| self.file.seek(SeekFrom::Start(self.bytes)));
+    /// Removes the last `torn` bytes, a partial record, and returns false if that is impossible. Other programs may
+    /// also write to standard output: bytes that follow ours are never removed.
+    fn take_back(&mut self, torn: u64) -> bool {
+        if torn == 0 {
+            return true;
         }
+        self.bytes = self.bytes.saturating_sub(torn);
+        let mut cut = || {
+            let end = self.file.stream_position()?;
+            if !self.is_regular || self.file.metadata()?.len() != end {
+                return Err(io::ErrorKind::Unsupported.into());
+            }
+            let whole = end.saturating_sub(torn);
+            self.file.set_len(whole)?;
+            self.file.seek(SeekFrom::Start(whole))
+        };
+        cut().is_ok()
+    }
+}
+
+impl WriteFailure {
+    fn new(name: &str, error: &io::Error) -> WriteFailure {
+        WriteFailure { name: sys::escape_bytes(name.as_bytes()).to_string(), why: words_of(error) }
     }
 }
 
@@ -219,11 +343,17 @@ pub fn cannot_write(path: &Path, error: &io::Error) -> String {
     format!("cannot write {}: {}", path.display(), words_of(error))
 }
 
-/// True if both names refer to the same file.
-pub fn is_same(one: &Path, other: &Path) -> bool {
-    let identity =
-        |path: &Path| fs::metadata(path).ok().filter(Metadata::is_file).map(|facts| (facts.dev(), facts.ino()));
-    identity(one).is_some_and(|of_one| identity(other) == Some(of_one))
+/// True if the output is one of the inputs, under any name: it would be overwritten, or read without end. `-` is
+/// standard input or output.
+pub fn is_input<'p>(inputs: impl IntoIterator<Item = &'p Path>, output: &Path) -> bool {
+    let facts_of = |path: &Path, standard: BorrowedFd<'_>| match path == Path::new("-") {
+        true => File::from(standard.try_clone_to_owned().ok()?).metadata().ok(),
+        false => fs::metadata(path).ok(),
+    };
+    let identity = |facts: Option<Metadata>| facts.filter(Metadata::is_file).map(|facts| (facts.dev(), facts.ino()));
+    let (stdin, stdout) = (io::stdin(), io::stdout());
+    let written = identity(facts_of(output, stdout.as_fd()));
+    written.is_some() && inputs.into_iter().any(|input| identity(facts_of(input, stdin.as_fd())) == written)
 }
 
 #[cfg(test)]

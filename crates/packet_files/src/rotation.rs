@@ -3,7 +3,7 @@
 use super::file_commands::{CommandRequest, FileCommands};
 use super::limits::{FileLimits, FileState};
 use super::numbered_names::NumberedNames;
-use super::output_file::{OutputFile, words_of};
+use super::output_file::words_of;
 use super::place::place_of;
 use super::series::{FileSeries, NewFile, NextName, SeriesReport};
 use record::Accounting;
@@ -99,15 +99,14 @@ impl Rotation {
         self.state.is_old(sys::clock::boottime_ns())
     }
 
-    /// Closes the last file, and waits for the commands for a limited time; returns the common name of the files.
-    pub(super) fn finish(mut self, last: OutputFile, stats: &mut Accounting) -> String {
-        let name = last.name.clone();
-        drop(last);
+    /// Ends the series whose last file, `last`, is closed, and waits for the commands for a limited time. Returns the
+    /// common name of the files.
+    pub(super) fn finish(mut self, last: String, stats: &mut Accounting) -> String {
         self.series.run_commands(&self.current);
         let report = self.series.finish();
         let files = report.files;
         add_failures(&report, stats);
-        if files == 1 { name } else { format!("{files} files, the last {name}") }
+        if files == 1 { last } else { format!("{files} files, the last {last}") }
     }
 }
 

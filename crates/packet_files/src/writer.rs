@@ -29,15 +29,12 @@ pub struct PacketWriter {
     notes: Option<ConnectionNotes>,
     /// `None` if all packets belong in this file.
     rotation: Option<Rotation>,
-    written: WriteCounts,
     /// Packets that have another time in the file.
     other_times: u64,
     /// Number of packets received.
     taken: u64,
     /// The capture's counts, if packets come from an interface.
     figures: Option<Rc<Figures>>,
-    is_closed: bool,
-    has_said: bool,
 }
 
 impl PacketWriter {
@@ -59,12 +56,9 @@ impl PacketWriter {
             format: PacketFormat::from_name(path),
             notes: None,
             rotation,
-            written: WriteCounts::default(),
             other_times: 0,
             taken: 0,
             figures: None,
-            is_closed: false,
-            has_said: false,
         }
     }
 
@@ -118,7 +112,7 @@ impl PacketWriter {
         match &mut self.format {
             PacketFormat::Pcap(pcap) => {
                 if !pcap.write_similar(packets, ends, buffer) {
-                    return self.refuse(count, ONE_LINK_TYPE);
+                    return self.file.refuse(count, ONE_LINK_TYPE);
                 }
             }
             PacketFormat::Pcapng(pcapng) => pcapng.write_similar(packets, ends, buffer),
@@ -132,7 +126,7 @@ impl PacketWriter {
     fn put_captured(&mut self, packet: &CapturedFrame<'_>) {
         self.begin_packet(packet.frame.len());
         if !self.format.write(packet, &mut self.file.buffer) {
-            return self.refuse(1, ONE_LINK_TYPE);
+            return self.file.refuse(1, ONE_LINK_TYPE);
         }
         self.other_times += u64::from(!self.format.holds_time_of(packet));
         self.end_packet();
@@ -170,6 +164,7 @@ impl PacketWriter {
         }
         let Some(begun) = self.rotation.as_mut().and_then(Rotation::begin_next) else { return };
         self.end_file();
+        self.file.write_out();
         self.format.begin_file();
         if let Some(notes) = &mut self.notes {
             notes.begin_file();
@@ -180,21 +175,12 @@ impl PacketWriter {
         }
     }
 
-    /// Counts packets that are not written, and reports the first reason.
-    fn refuse(&mut self, packets: u64, why: &str) {
-        self.written.not_written += packets;
-        if !std::mem::replace(&mut self.has_said, true) {
-            print_message(&format!("{}: packets are not written: {why}", self.file.name));
-        }
-    }
-
     /// Writes waiting data. After a failure, later packets describe their interfaces again, because the lost data may
     /// have contained these blocks.
     fn write_out(&mut self) {
-        let (packets, failure) = self.file.write_out();
-        self.written.packets += packets;
-        let Some(failure) = failure else { return };
-        self.is_closed = failure.is_closed;
+        if self.file.write_out() {
+            return;
+        }
         match self.file.is_empty() {
             true => self.format.begin_file(),
             false => self.format.continue_file(),
@@ -202,17 +188,13 @@ impl PacketWriter {
         if let Some(rotation) = self.rotation.as_mut().filter(|_| self.file.is_empty()) {
             rotation.state.reset_packets();
         }
-        self.refuse(failure.packets, &failure.why);
     }
 
-    /// Writes the rest of the file, with the latest counts of each interface.
+    /// Appends the end of the file, with the latest counts of each interface.
     fn end_file(&mut self) {
         let report = self.figures.as_ref().map(|figures| figures.report());
         let counts = |iface: &SectionIface<'_>| report.as_ref().map_or_else(Default::default, |r| statistics(iface, r));
         self.format.end_file(LinkType::ETHERNET, &counts, &mut self.file.buffer);
-        if !self.is_closed {
-            self.write_out();
-        }
     }
 
     /// Writes the packets of the stream until it ends. [`PacketWriter::finish`] writes the waiting rest.
@@ -232,11 +214,11 @@ impl PacketWriter {
         loop {
             let state = stream.next_captured(&mut |packets| {
                 self.put_alike(packets);
-                if self.is_closed { Next::Stop } else { Next::More }
+                if self.file.is_closed() { Next::Stop } else { Next::More }
             });
             self.flush();
             match state {
-                _ if self.is_closed => {
+                _ if self.file.is_closed() => {
                     ended = EndReason::Closed;
                     break;
                 }
@@ -260,27 +242,23 @@ impl PacketWriter {
     /// Writes the end of the file; returns the message about it.
     pub fn finish(mut self, run: &mut Run) -> String {
         self.end_file();
-        let PacketWriter { file, written, other_times, rotation, .. } = self;
-        let name = match rotation {
-            Some(rotation) => rotation.finish(file, &mut run.stats),
-            None => file.name,
-        };
-        let WriteCounts { packets, not_written } = written;
-        if not_written > 0 {
-            run.stats.lost += not_written;
-            run.stats.add_reason(not_written, format!("packets not written to {name}"));
+        let PacketWriter { file, other_times, rotation, .. } = self;
+        let mut end = file.finish();
+        if let Some(rotation) = rotation {
+            end.name = rotation.finish(end.name, &mut run.stats);
         }
+        end.add_to(&mut run.stats);
         if other_times > 0 {
             run.stats.incomplete(other_times, OTHER_TIMES);
         }
-        format!("{packets} written to {name}, {not_written} not written")
+        end.to_string()
     }
 }
 
 impl RowSink<CapturedPackets> for PacketWriter {
     fn row(&mut self, row: &CapturedPacket<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
         self.put(row, cells);
-        if self.is_closed { Disposition::Closed } else { Disposition::Emitted }
+        if self.file.is_closed() { Disposition::Closed } else { Disposition::Emitted }
     }
 
     fn end_batch(&mut self, _: &CellsOf<'_, CapturedPackets>) {}
@@ -293,7 +271,7 @@ impl RowSink<CapturedPackets> for PacketWriter {
             self.write_out();
         }
         if let Some(figures) = &self.figures {
-            figures.set_write_counts(self.taken, self.written);
+            figures.set_write_counts(self.taken, self.file.counts());
         }
     }
 }

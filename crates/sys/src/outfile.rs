@@ -11,7 +11,7 @@
 use std::ffi::{CStr, CString, OsStr, OsString};
 use std::fs::File;
 use std::io::{self, ErrorKind};
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
@@ -184,6 +184,17 @@ pub fn open_waiting(path: &Path, how: OutfileOptions) -> io::Result<File> {
             other => return other,
         }
         std::thread::sleep(CHECK_INTERVAL);
+    }
+}
+
+/// Closes the file; returns the error of a file system that stores data later (NFS, FUSE).
+pub fn close(file: File) -> io::Result<()> {
+    let fd = OwnedFd::from(file).into_raw_fd();
+    // SAFETY: close takes an integer; `fd` is open, and its only owner has just given it up.
+    match call("close", || unsafe { libc::close(fd) }.into()) {
+        // Linux closes the descriptor before it returns EINTR.
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(errno) => Err(of_errno(errno)),
     }
 }
 

@@ -18,6 +18,7 @@ use crate::tcpdump::output::{CapturedBytes, Tcpdump, TcpdumpOptions};
 use capture::{FileError, FileFault, FilePacket, PacketFile, SNAPLEN_MAX};
 use filter::PacketFilter;
 use names::{NameWait, NamesEnd};
+use packet_files::is_input;
 use pcapfilter::{Packet, PacketOrigin};
 use record::SinkError;
 use record::rows::{CapturedPacket, LinkType, UnusualTime};
@@ -174,6 +175,10 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
     for (nth, path) in run.files()?.enumerate() {
         if let Err(message) = std::mem::replace(&mut ended, Ok(())) {
             say(&format!("tcpdump: {message}"));
+        }
+        if run.save.path.as_ref().is_some_and(|output| is_input([path.as_path()], output)) {
+            let shown = sys::escape_bytes(path.as_os_str().as_bytes());
+            return Err(format!("{shown}: -w would overwrite the input file"));
         }
         let mut file = FileOfRun::open(&path)?;
         // The first file is announced before it is checked, the others after it.

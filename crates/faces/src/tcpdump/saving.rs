@@ -4,7 +4,7 @@ use super::save_switches::SaveSwitches;
 use super::say;
 use packet_files::formats::{CapturedPcap, CapturedPcapNg, IfaceStatistics};
 use packet_files::{
-    CommandRequest, FileCommands, FileSeries, NewFile, NextName, OutputFile, PacketFormat, folder_of, words_of,
+    CommandRequest, FileCommands, FileEnd, FileSeries, NewFile, NextName, OutputFile, PacketFormat, folder_of, words_of,
 };
 use record::rows::{CapturedPacket, LinkType};
 use std::ffi::{CString, OsStr, OsString};
@@ -136,8 +136,6 @@ pub(super) struct Saver {
     end: Option<(u64, u64)>,
     is_unbuffered: bool,
     flushes: u64,
-    not_written: u64,
-    is_closed: bool,
 }
 
 impl Saver {
@@ -166,7 +164,7 @@ impl Saver {
             }
         };
         let mut saver = Saver {
-            file,
+            file: file.with_messages(|text| say(&format!("tcpdump: {text}"))),
             link_type: kind.link_type,
             format: kind.format(switches.path.as_deref().unwrap_or(&path)),
             path,
@@ -174,8 +172,6 @@ impl Saver {
             series,
             is_unbuffered: switches.is_unbuffered,
             flushes: sys::signal::flush_count(),
-            not_written: 0,
-            is_closed: false,
         };
         saver.begin_file();
         Ok(Some(saver))
@@ -214,11 +210,11 @@ impl Saver {
             })?;
         }
         if !self.format.write(&row.to_frame(), &mut self.file.buffer) {
-            self.refuse(1, "a pcap file has a single link type");
+            self.file.refuse(1, "a pcap file has a single link type");
         } else if self.file.end_packet() {
             self.write_out();
         }
-        Ok(if self.is_closed { SaveResult::Closed } else { SaveResult::Yes })
+        Ok(if self.file.is_closed() { SaveResult::Closed } else { SaveResult::Yes })
     }
 
     /// Runs between packets: ends a file whose time is over, and flushes data that must not wait longer.
@@ -231,7 +227,7 @@ impl Saver {
         if is_asked || self.is_unbuffered && !self.file.buffer.is_empty() || self.file.is_due() {
             self.write_out();
         }
-        Ok(if self.is_closed { SaveResult::Closed } else { SaveResult::Yes })
+        Ok(if self.file.is_closed() { SaveResult::Closed } else { SaveResult::Yes })
     }
 
     fn is_over(&self) -> bool {
@@ -280,39 +276,33 @@ impl Saver {
         self.format.begin(self.link_type, &mut self.file.buffer);
     }
 
-    fn end_file(&mut self) {
+    /// Appends the end of the file.
+    fn put_end(&mut self) {
         self.format.end_file(self.link_type, &|_| IfaceStatistics::default(), &mut self.file.buffer);
+    }
+
+    fn end_file(&mut self) {
+        self.put_end();
         self.write_out();
     }
 
     fn write_out(&mut self) {
-        if self.is_closed {
-            self.file.buffer.clear();
+        if self.file.write_out() {
             return;
         }
-        let (_, failure) = self.file.write_out();
-        let Some(failure) = failure else { return };
-        self.is_closed = failure.is_closed;
         match self.file.is_empty() {
             true => self.begin_file(),
             false => self.format.continue_file(),
         }
-        self.refuse(failure.packets, &failure.why);
     }
 
-    fn refuse(&mut self, packets: u64, why: &str) {
-        if self.not_written == 0 && !self.is_closed {
-            say(&format!("tcpdump: {}: packets are not written: {why}", sys::escape_bytes(self.file.name.as_bytes())));
-        }
-        self.not_written += packets;
-    }
-
-    /// Writes the rest; the error reports the number of missing packets.
+    /// Writes the rest; the error reports what is missing.
     pub(super) fn finish(mut self) -> Result<(), String> {
-        self.end_file();
-        match self.not_written {
-            0 => Ok(()),
-            _ if self.is_closed => Ok(()),
+        self.put_end();
+        let FileEnd { not_written, missing_data, is_closed, .. } = self.file.finish();
+        match not_written {
+            0 => missing_data.map_or(Ok(()), Err),
+            _ if is_closed => Ok(()),
             1 => Err("1 packet was not written".to_owned()),
             packets => Err(format!("{packets} packets were not written")),
         }

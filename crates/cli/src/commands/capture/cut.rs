@@ -8,7 +8,7 @@ use crate::flags::request::Request;
 use capture::{PacketFile, UnreadFile, complete};
 use lookups::long_work::Ticker;
 use lookups::session::{Session, SessionTarget};
-use packet_files::{CopyWriter, CutRequest, cannot_write, is_same};
+use packet_files::{CopyWriter, CutRequest, cannot_write, is_input};
 use record::Lookups;
 use record::rows::CapturedPacket;
 use runtime::exit::Exit;
@@ -50,7 +50,7 @@ fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
     let path = words.file("file").ok_or_else(|| "which file?".to_owned())?;
     let output = super::output_file(words)?;
     let part = asked(words)?;
-    if is_same(path, output) {
+    if is_input([path], output) {
         return Err("--write would overwrite the input file".to_owned().into());
     }
     let target = Request::of(words)?.target();

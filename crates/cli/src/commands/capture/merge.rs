@@ -6,7 +6,7 @@ use crate::flags::request::Request;
 use capture::{FileError, PacketFile, UnreadFile};
 use lookups::long_work::Ticker;
 use lookups::session::{Session, SessionTarget};
-use packet_files::{CopyWriter, cannot_write, check_link_types, is_same, merge};
+use packet_files::{CopyWriter, cannot_write, check_link_types, is_input, merge};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::rights::NeededRights;
@@ -31,7 +31,7 @@ Examples:
 fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
     let paths = words.files("files");
     let output = super::output_file(words)?;
-    if paths.iter().any(|path| is_same(path, output)) {
+    if is_input(paths.iter().map(PathBuf::as_path), output) {
         return Err("--write would overwrite an input file".to_owned().into());
     }
     let target = Request::of(words)?.target();

@@ -20,10 +20,10 @@ use crate::flags::defs::Scope;
 use crate::flags::request::Request;
 use capture::{Delivery, Pacing};
 use engine::{Plan, RunError};
-use export::{Format, Target, WhenFull};
+use export::{Address, Format, Target, WhenFull};
 use filter::{JoinedFilter, PcapFilter};
 use packet_files::notes::check_fields;
-use packet_files::{RotationRequest, UnopenedOutput, is_pcap};
+use packet_files::{RotationRequest, UnopenedOutput, is_input, is_pcap};
 use record::rows::{CapturedPackets, capture_need};
 use record::{Field, Kind, LookupId};
 use runtime::exit::Exit;
@@ -324,9 +324,13 @@ fn of_one_kind(line: &ParsedWords<'_>, request: &Request, is_file: bool) -> Resu
         let limit = number.map(|number| format!("; --limit {number} (-n {number}) stops after this number of packets"));
         return Err(format!("--{flag} applies to shown rows, not to --write FILE{}", limit.unwrap_or_default()));
     }
-    let identity = |flag| line.file(flag).and_then(|path| std::fs::canonicalize(path).ok());
-    if identity("read").is_some_and(|read| identity("write") == Some(read)) {
+    let is_read = |output: &Path| is_input(line.file("read"), output);
+    if line.file("write").is_some_and(is_read) {
         return Err("--write would overwrite the input file".to_owned());
+    }
+    let mut targets = request.ship.iter().flat_map(|ship| &ship.targets);
+    if targets.any(|target| matches!(&target.address, Address::File(path) if is_read(path))) {
+        return Err("--to would append to the input file".to_owned());
     }
     let ordered = ["by", "sort"].into_iter().find(|flag| line.is_given(flag));
     match ordered.filter(|_| request.ship.is_some()) {
@@ -490,6 +494,7 @@ mod tests {
             ("-w - --rotate-size 1MiB", "--rotate-size needs a file name"),
             ("-w x --rotate-keep 5", "--rotate-keep needs --rotate-size, --rotate-age or --rotate-packets"),
             ("-w x --rotate-command gzip", "--rotate-command needs --rotate-size"),
+            ("-w x --rotate-age 1h --rotate-keep 1 --rotate-command gzip", "--rotate-command needs at least 2"),
             ("-w x --rotate-age 1h --rotate-zstd", "--rotate-zstd needs --to; with --write, a FILE that ends in"),
             ("-w x --rotate-packets 0", "--rotate-packets takes a number of packets"),
             ("--record x", "capture records packets with --to pcapng:FILE"),

@@ -3,7 +3,7 @@
 use engine::{Disposition, Plan, RowSink, Run, RunError};
 use packet_files::formats::{CapturedPcapNg, PacketNotes};
 use packet_files::notes::NoteFields;
-use packet_files::{OutputFile, cannot_write};
+use packet_files::{FileEnd, OutputFile, cannot_write};
 use record::rows::{CapturedFrame, DropEvent, DropEvents, DroppedFrame, LinkType};
 use record::{Lookups, RowCells, SourceError, SourceFault, Value};
 use std::path::Path;
@@ -16,13 +16,8 @@ pub(super) struct DropFile {
     file: OutputFile,
     pcapng: CapturedPcapNg,
     notes: NoteFields,
-    written: u64,
-    not_written: u64,
-    /// The reason why packets are not written.
-    failure: Option<String>,
     /// Number of packets whose bytes are missing from the file.
     without_bytes: u64,
-    is_closed: bool,
 }
 
 impl DropFile {
@@ -36,11 +31,7 @@ impl DropFile {
             file,
             pcapng: CapturedPcapNg::new(),
             notes: NoteFields::of_columns(plan.columns(), 1),
-            written: 0,
-            not_written: 0,
-            failure: None,
             without_bytes: 0,
-            is_closed: false,
         })
     }
 
@@ -68,39 +59,29 @@ impl DropFile {
     /// Writes waiting data. After a failure, later packets describe their interfaces again, because the lost data may
     /// have contained these blocks.
     fn write_out(&mut self) {
-        let (packets, failure) = self.file.write_out();
-        self.written += packets;
-        let Some(failure) = failure else { return };
-        self.pcapng.begin_section();
-        self.is_closed = failure.is_closed;
-        self.not_written += failure.packets;
-        self.failure.get_or_insert(failure.why);
+        if !self.file.write_out() {
+            self.pcapng.begin_section();
+        }
     }
 
     /// Writes the end of the file; returns the message about it.
     pub(super) fn finish(mut self, run: &mut Run) -> String {
         self.pcapng.finish(sys::clock::wall_ns(), None, &mut self.file.buffer);
-        if !self.is_closed {
-            self.write_out();
-        }
-        let name = &self.file.name;
-        if self.not_written > 0 {
-            let why = self.failure.map_or_else(String::new, |why| format!(": {why}"));
-            run.stats.lost += self.not_written;
-            run.stats.add_reason(self.not_written, format!("packets not written to {name}{why}"));
-        }
+        let end = self.file.finish();
+        end.add_to(&mut run.stats);
         if self.without_bytes > 0 {
             let text = "packets are in the file without their contents: their start in the buffer was unknown";
             run.stats.add_reason(self.without_bytes, text);
         }
-        format!("{} dropped packets written to {name}, {} not written", self.written, self.not_written)
+        let FileEnd { name, packets, not_written, .. } = end;
+        format!("{packets} dropped packets written to {name}, {not_written} not written")
     }
 }
 
 impl RowSink<DropEvents> for DropFile {
     fn row(&mut self, event: &DropEvent<'_>, cells: &mut dyn RowCells, _: &Lookups<'_>) -> Disposition {
         self.put(event, cells.all_cells());
-        if self.is_closed { Disposition::Closed } else { Disposition::Emitted }
+        if self.file.is_closed() { Disposition::Closed } else { Disposition::Emitted }
     }
 
     fn flush(&mut self) {

@@ -82,10 +82,10 @@ impl FileSeries {
     }
 
     /// Starts the next file, and removes the oldest one if there are too many. If the disk is full, removes the oldest
-    /// one first.
+    /// one first, but never the current one: it continues if no file can be started.
     pub fn begin(&mut self, mut next: NextName<'_>) -> io::Result<NewFile> {
         let name = match self.make(&mut next) {
-            Err(error) if is_full(&error) && self.is_above_limit(1) => {
+            Err(error) if is_full(&error) && self.is_above_limit(1) && self.kept.len() > 1 => {
                 self.remove_oldest();
                 self.make(&mut next)
             }

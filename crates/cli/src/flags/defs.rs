@@ -995,7 +995,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         None,
         Value("N"),
         SHIPPING,
-        "With --write: start a new file after N packets",
+        "With --write: start a new file after N packets; --rotate-keep includes the current file",
     ),
     flag(
         Scope::CAPTURE,

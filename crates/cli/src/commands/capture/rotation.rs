@@ -39,5 +39,8 @@ pub(super) fn parse_rotation(words: &ParsedWords<'_>) -> Result<Option<RotationR
     }
     let keep = given_value("rotate-keep").map(rotate_keep).transpose()?;
     let command = given_value("rotate-command").map(OsString::from);
+    if keep == Some(1) && command.is_some() {
+        return Err("--rotate-keep 1 keeps only the current file: --rotate-command needs at least 2".to_owned());
+    }
     Ok(Some(RotationRequest { limits, keep: keep.map(|keep| keep as usize), command }))
 }

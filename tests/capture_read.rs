@@ -187,6 +187,60 @@ fn rows_of_a_pipe_come_as_its_packets_do() {
     }
 }
 
+/// All of the files are read that can be, whichever comes first.
+#[test]
+fn unreadable_files_are_reported_and_the_others_are_read() {
+    let dir = tempfile::tempdir().unwrap();
+    let a = written(dir.path(), "a.pcap", &pcap_of(&[&udp(1000, b"ab")]));
+    let b = written(dir.path(), "b.pcap", &pcap_of(&[&udp(2000, b"ab")]));
+    let text = written(dir.path(), "text", b"no packets");
+    let (a, b, text, none) = (a.to_str().unwrap(), b.to_str().unwrap(), text.to_str().unwrap(), "/none");
+    for files in [[a, none, b, text], [none, text, a, b], [text, a, none, b]] {
+        let ran = netwren(&[&["capture", "stats"], &files[..], &["--by", "dport", "--sort", "dport", "-H"]].concat());
+        let ports: Vec<&str> = ran.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+        assert_eq!(ports, ["1000", "2000"], "{files:?}: {}", ran.stderr);
+        ran.says(3, &["/none: no such file or directory", "text: neither pcap nor pcapng"]);
+    }
+    netwren(&["capture", "stats", none, text, "--by", "dport"]).says(4, &["/none: no such", "text: neither pcap"]);
+    netwren(&["capture", "stats", none, "/none2", "--by", "dport"]).says(4, &["/none: no such", "/none2: no such"]);
+}
+
+/// A pipe is waited for when it is its turn, and Ctrl-C ends the wait.
+#[test]
+fn the_wait_for_a_later_pipe_can_be_ended() {
+    let dir = tempfile::tempdir().unwrap();
+    let (first, fifo) = (dir.path().join("first"), dir.path().join("fifo"));
+    for path in [&first, &fifo] {
+        assert!(Command::new("mkfifo").arg(path).status().unwrap().success());
+    }
+    let bytes = pcap_of(&[&udp(1000, b"ab")]);
+    for (command, header) in [(&["capture", "stats"][..], 0), (&["capture", "stats"], 7), (&["capture", "merge"], 7)] {
+        let output = dir.path().join("merged.pcap");
+        let mut child = Command::new(testkit::program::netwren());
+        clean(&mut child).args(command).args([&first, &fifo]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        match command[1] {
+            "merge" => child.arg("-w").arg(&output),
+            _ => child.args(["--by", "dport", "-H"]),
+        };
+        let going = child.spawn().unwrap();
+        let mut writer = std::fs::OpenOptions::new().write(true).open(&first).unwrap();
+        writer.write_all(&bytes).unwrap();
+        drop(writer);
+        // The writer of the second pipe begins with a part of the header, or has not come yet.
+        let mut second = std::fs::OpenOptions::new();
+        let mut second = (header > 0).then(|| second.write(true).open(&fifo).unwrap());
+        second.iter_mut().for_each(|file| file.write_all(&bytes[..header]).unwrap());
+        let (pid, mut status) = (going.id().to_string(), String::new());
+        testkit::wait_until("it waits for the second pipe", || {
+            status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+            status.lines().any(|line| line.starts_with("SigCgt:\t") && !line.ends_with("0000"))
+        });
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        let ran = Ran::of(going.wait_with_output().unwrap());
+        assert!([0, 3, 4].contains(&ran.code), "{command:?} {header}: {}: {}", ran.code, ran.stderr);
+    }
+}
+
 /// The IP header has a length of 0, packets have more bytes than the file header allows, or their link type has no
 /// decoder.
 #[test]

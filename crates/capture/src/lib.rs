@@ -16,8 +16,8 @@ mod row;
 
 pub use files::{
     FileError, FileFault, FileFormat, FileIface, FileOptions, FilePacket, FilePackets, FileRecord, FileStatistics,
-    FileSummary, IFACES_MAX, IfaceCounts, IfaceSummary, LENGTH_CLASSES, OtherBlock, PacketFile, PassesInFile,
-    ReadPackets, SkippedRecords, UnreadFile, blocks, fuzz_packet_file, put_gzip, unpacked,
+    FileSummary, IFACES_MAX, IfaceCounts, IfaceSummary, LENGTH_CLASSES, NextFile, OtherBlock, PacketFile, PassesInFile,
+    ReadPackets, SkippedRecords, UnreadFile, UnreadFiles, blocks, fuzz_packet_file, put_gzip, unpacked,
 };
 pub use latency::LatencyCounts;
 pub use live::place::{CapturePlace, ReadLinks};

@@ -30,7 +30,7 @@ impl CutRequest<'_> {
             let record = match file.next_record() {
                 Ok(Some(record)) => record,
                 Ok(None) => break,
-                Err(error) if error.is_interrupted() => continue,
+                Err(error) if error.is_interrupted() => break,
                 Err(error) => {
                     faults.push(error);
                     break;

@@ -19,14 +19,11 @@ const CHECK_INTERVAL_MS: i32 = 100;
 /// Bytes per read.
 const READ_BYTES: usize = 64 << 10;
 
-/// Opens the file at `path` for reading. Opening a FIFO waits until it has bytes or its writer has closed; a signal
-/// that asks the program to stop ends the wait ([`ErrorKind::Interrupted`]).
+/// Opens the file at `path` for reading. Never waits: a read of a FIFO that no writer has opened yet finds its end, so
+/// wait for data first ([`crate::wait_any`]). Reads wait for data.
 pub fn open(path: &Path) -> io::Result<File> {
-    let (fd, stat) = open_fd(path)?;
+    let (fd, _) = open_fd(path)?;
     let file = File::from(OwnedFd::from(fd));
-    if stat.is_fifo() {
-        wait(file.as_fd())?;
-    }
     outfile::set_waiting(&file, true)?;
     Ok(file)
 }

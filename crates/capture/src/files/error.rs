@@ -60,7 +60,7 @@ pub enum FileFault {
 }
 
 impl FileError {
-    /// True if a signal interrupted the call that failed, so that it may be repeated.
+    /// True if a signal that asks the program to stop ended the wait for a pipe. No data was lost.
     pub fn is_interrupted(&self) -> bool {
         matches!(&self.fault, FileFault::Io(error) if error.kind() == io::ErrorKind::Interrupted)
     }

@@ -32,7 +32,7 @@ pub use packed::{put_gzip, unpacked};
 pub use packet::FilePacket;
 pub use reader::{FileFormat, PacketFile, SkippedRecords, UnreadFile};
 pub use records::{FileRecord, FileStatistics, IfaceCounts, OtherBlock};
-pub use stream::{FilePackets, PassesInFile, ReadPackets};
+pub use stream::{FilePackets, NextFile, PassesInFile, ReadPackets, UnreadFiles};
 pub use summary::{FileSummary, IFACES_MAX, IfaceSummary, LENGTH_CLASSES};
 
 /// Maximum size of a packet or block. libpcap accepts packets of 256 KiB, and blocks of 16 MiB.

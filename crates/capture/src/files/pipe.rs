@@ -8,6 +8,9 @@ use std::rc::Rc;
 
 use sys::wait_any;
 
+/// Interval at which a wait checks whether the run must end.
+const CHECK_INTERVAL_MS: i32 = 100;
+
 /// A file whose bytes arrive as another process writes them. Clones read the same file.
 #[derive(Clone)]
 pub(super) struct Pipe(Rc<PipeState>);
@@ -49,14 +52,25 @@ impl AsFd for Pipe {
     }
 }
 
+/// Reads available data, or waits for it: a FIFO without a writer waits for one. A signal that asks the program to stop
+/// ends the wait ([`io::ErrorKind::Interrupted`]).
 impl Read for Pipe {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
-        let is_starved = self.0.fails.get() && !is_ready(&self.0.file, 0);
-        self.0.is_starved.set(is_starved);
-        if is_starved {
-            return Err(io::ErrorKind::WouldBlock.into());
+        let PipeState { file, fails, is_starved } = &*self.0;
+        let is_waiting = !fails.get();
+        while !is_ready(file, if is_waiting { CHECK_INTERVAL_MS } else { 0 }) {
+            if !is_waiting {
+                is_starved.set(true);
+                return Err(io::ErrorKind::WouldBlock.into());
+            }
+            if sys::signal::is_requested() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
         }
-        (&self.0.file).read(room)
+        is_starved.set(false);
+        // Does not wait: data or the end is there.
+        let mut file = file;
+        file.read(room)
     }
 }
 

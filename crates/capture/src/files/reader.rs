@@ -60,7 +60,7 @@ pub struct UnreadFile {
 }
 
 impl UnreadFile {
-    /// Opens a file, `-` for standard input.
+    /// Opens a file, `-` for standard input. Does not wait for the writer of a FIFO.
     pub fn open(path: &Path) -> Result<UnreadFile, FileError> {
         let is_stdin = path == Path::new("-");
         let name = if is_stdin { "standard input".into() } else { escape_bytes(path.as_os_str().as_encoded_bytes()) };
@@ -79,7 +79,8 @@ impl UnreadFile {
         self.file.as_ref().map_or(true, |pipe| is_ready(pipe, timeout_ms))
     }
 
-    /// Reads the file's header.
+    /// Reads the file's header. Waits for the data of a pipe; a signal that asks the program to stop ends the wait
+    /// ([`FileError::is_interrupted`]).
     pub fn read(self) -> Result<PacketFile, FileError> {
         match self.file {
             Ok(pipe) => {
@@ -157,8 +158,8 @@ impl PacketFile {
         self.is_packed
     }
 
-    /// The next packet; `None` at the end. After an error no more packets follow, unless a signal interrupted the call
-    /// ([`FileError::is_interrupted`]): then no data was lost.
+    /// The next packet; `None` at the end. After an error no more packets follow. A signal that asks the program to
+    /// stop ends the wait for a pipe ([`FileError::is_interrupted`]).
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<FilePacket<'_>>, FileError> {
         let found = loop {

@@ -9,6 +9,7 @@ use super::packet::FilePacket;
 use super::reader::{FileFormat, PacketFile, SkippedRecords, UnreadFile};
 use crate::row::complete;
 use std::collections::VecDeque;
+use std::path::Path;
 
 const BACKEND: &str = "file";
 /// Maximum number of rows in a batch, after which they are written and `stop` is called.
@@ -19,12 +20,63 @@ const IDLE_MS: i32 = 100;
 /// Decides whether a packet of a file passes; the second argument is true if its section has the other byte order.
 pub type PassesInFile<'p> = dyn Fn(&CapturedPacket<'_>, bool) -> bool + 'p;
 
+/// Files to read one after another. Those that cannot be opened or are not packet files are skipped and reported.
+pub struct UnreadFiles {
+    files: VecDeque<Result<UnreadFile, FileError>>,
+    /// The faults of the skipped files.
+    faults: Vec<FileError>,
+}
+
+/// The next file of [`UnreadFiles`].
+pub enum NextFile {
+    /// The file, whose header was read.
+    Opened(PacketFile),
+    /// The next file is a pipe that has no data yet.
+    Waiting,
+    /// There are no more files.
+    None,
+}
+
+impl UnreadFiles {
+    /// Opens all files; `-` is standard input. Waits for no writer of a FIFO. If none can be opened, returns their
+    /// faults.
+    pub fn open<'p>(paths: impl IntoIterator<Item = &'p Path>) -> Result<UnreadFiles, Vec<FileError>> {
+        let files: VecDeque<_> = paths.into_iter().map(UnreadFile::open).collect();
+        match files.iter().any(Result::is_ok) {
+            true => Ok(UnreadFiles { files, faults: Vec::new() }),
+            false => Err(files.into_iter().filter_map(Result::err).collect()),
+        }
+    }
+
+    /// False if the next file is a pipe that has no data and gets none within `timeout_ms`.
+    pub fn is_ready(&self, timeout_ms: i32) -> bool {
+        self.files.front().is_none_or(|file| file.as_ref().map_or(true, |file| file.is_ready(timeout_ms)))
+    }
+
+    /// Reads the header of the next file that is a packet file.
+    pub fn read_next(&mut self, timeout_ms: i32) -> NextFile {
+        while self.is_ready(timeout_ms) {
+            let Some(file) = self.files.pop_front() else { return NextFile::None };
+            match file.and_then(UnreadFile::read) {
+                Ok(file) => return NextFile::Opened(file),
+                Err(fault) => self.faults.push(fault),
+            }
+        }
+        NextFile::Waiting
+    }
+
+    /// Returns the faults of the files that were skipped so far.
+    pub fn into_faults(self) -> Vec<FileError> {
+        self.faults
+    }
+}
+
 /// The files, filter and end of a [`FilePackets`].
 pub struct ReadPackets<'h> {
-    /// The first file.
+    /// The first file that can be read.
     pub file: PacketFile,
-    /// The files after it. Those that cannot be opened or are not packet files are skipped and reported.
-    pub others: VecDeque<Result<UnreadFile, FileError>>,
+    /// The files after it, and the faults of those before it.
+    pub others: UnreadFiles,
     /// Maximum number of bytes to read of each packet; `None` for all that the file has.
     pub snaplen: Option<u32>,
     /// Decides for each packet whether it passes, given also whether its section has the other byte order.
@@ -37,7 +89,9 @@ pub struct ReadPackets<'h> {
 /// before the fault.
 pub struct FilePackets<'h> {
     file: PacketFile,
-    others: VecDeque<Result<UnreadFile, FileError>>,
+    /// True once the file has ended.
+    is_over: bool,
+    others: UnreadFiles,
     snaplen: usize,
     passes: Option<&'h PassesInFile<'h>>,
     filtered: u64,
@@ -56,6 +110,7 @@ impl<'h> FilePackets<'h> {
         read.file.fail_instead_of_waiting();
         FilePackets {
             file: read.file,
+            is_over: false,
             others: read.others,
             snaplen: read.snaplen.map_or(usize::MAX, |bytes| bytes as usize),
             passes: read.passes,
@@ -108,21 +163,19 @@ impl<'h> FilePackets<'h> {
         stats
     }
 
-    /// Opens the next file; false if there are no more.
-    fn open_next(&mut self) -> bool {
-        while let Some(opened) = self.others.pop_front() {
-            match opened.and_then(UnreadFile::read) {
-                Ok(mut file) => {
-                    let ended = self.end_file();
-                    self.stats.add(&ended);
-                    file.fail_instead_of_waiting();
-                    (self.file, self.comments) = (file, 0);
-                    return true;
-                }
-                Err(error) => self.stats.incomplete(0, error.to_string()),
+    /// Continues with the next file, after a wait of at most [`IDLE_MS`] for its first bytes.
+    fn begin_next(&mut self) -> StreamState {
+        match self.others.read_next(IDLE_MS) {
+            NextFile::None => StreamState::Ended,
+            NextFile::Waiting => StreamState::Open,
+            NextFile::Opened(mut file) => {
+                let ended = self.end_file();
+                self.stats.add(&ended);
+                file.fail_instead_of_waiting();
+                (self.file, self.is_over, self.comments) = (file, false, 0);
+                StreamState::Open
             }
         }
-        false
     }
 }
 
@@ -161,8 +214,8 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
             FileFormat::Pcapng => "pcapng",
         };
         let mut explain = vec![format!("packets of {}, {format}", self.file.name())];
-        if !self.others.is_empty() {
-            explain.push(format!("then packets of {} more files", self.others.len()));
+        if !self.others.files.is_empty() {
+            explain.push(format!("then packets of {} more files", self.others.files.len()));
         }
         Offer { backend: BACKEND, explain, ..Offer::default() }
     }
@@ -175,6 +228,9 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
         if (self.stop)() {
             return Ok(StreamState::Ended);
         }
+        if self.is_over {
+            return Ok(self.begin_next());
+        }
         if !self.file.may_have_more(IDLE_MS) {
             return Ok(StreamState::Open);
         }
@@ -185,13 +241,16 @@ impl Stream<CapturedPackets> for FilePackets<'_> {
             Err(fault) if fault.is_interrupted() || fault.is_starved() => return Ok(StreamState::Open),
             Err(fault) => self.fault = Some(fault),
         }
-        let goes_on = !(self.stop)() && self.open_next();
-        Ok(if goes_on { StreamState::Open } else { StreamState::Ended })
+        self.is_over = true;
+        Ok(if self.others.files.is_empty() { StreamState::Ended } else { StreamState::Open })
     }
 
     fn close(&mut self) -> Accounting {
         let mut stats = std::mem::take(&mut self.stats);
         stats.add(&self.end_file());
+        for fault in self.others.faults.drain(..) {
+            stats.incomplete(0, fault.to_string());
+        }
         stats
     }
 }

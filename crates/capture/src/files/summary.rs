@@ -102,7 +102,6 @@ impl FileSummary {
             match summing.read_batch(file) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) if error.is_interrupted() => {}
                 Err(error) => {
                     summing.file.fault = Some(error);
                     break;

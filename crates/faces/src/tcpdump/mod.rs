@@ -283,7 +283,7 @@ fn print_all(
         let packet = match file.next_packet() {
             Ok(Some(packet)) => packet,
             Ok(None) => break None,
-            Err(error) if error.is_interrupted() => continue,
+            Err(error) if error.is_interrupted() => break None,
             Err(error) => break Some(format!("pcap_loop: {error}")),
         };
         if !filter.takes(&Packet { bytes: packet.bytes, length: packet.len, metadata: None }) {

@@ -4,7 +4,7 @@ use super::Capture;
 use super::live::refused;
 use super::program::Programs;
 use crate::commands::follow::{self, StreamNotes};
-use capture::{FileError, FilePackets, PassesInFile, ReadPackets, UnreadFile};
+use capture::{FileError, FilePackets, NextFile, PassesInFile, ReadPackets, UnreadFiles};
 use engine::{EndReason, Plan, Run, RunError};
 use lookups::long_work;
 use packet_files::{UnopenedOutput, say_left_out};
@@ -22,20 +22,13 @@ const IDLE_MS: i32 = 100;
 pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPackets>) -> Outcome {
     follow::run(&capture.request, plan, |session, then| {
         let stop = || follow::is_over(&capture.request, session);
-        let Some((path, others)) = paths.split_first() else {
-            return Ok(Run { stats: Accounting::default(), ended: EndReason::Whole });
-        };
-        let unreadable = |error: FileError| {
-            RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause: Box::new(error) })
-        };
         let needed = capture.needed_rights(plan).map_err(refused)?;
-        let file = UnreadFile::open(path).map_err(unreadable)?;
-        while !file.is_ready(IDLE_MS) {
+        let mut files = UnreadFiles::open(paths.iter().map(PathBuf::as_path)).map_err(unreadable)?;
+        while !files.is_ready(IDLE_MS) {
             if stop() {
                 return Ok(Run { stats: Accounting::default(), ended: EndReason::Stopped });
             }
         }
-        let others = others.iter().map(|path| UnreadFile::open(path)).collect();
         let output = if capture.request.explain { None } else { capture.prepare_output(session.run())? };
         needed.drop_capabilities(session.resolver(), Some(session.run())).map_err(refused)?;
         let output = output.map(UnopenedOutput::open).transpose()?;
@@ -44,7 +37,14 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
             // files.
             needed.confine();
         }
-        let file = file.read().map_err(unreadable)?;
+        let file = loop {
+            match files.read_next(IDLE_MS) {
+                NextFile::Opened(file) => break file,
+                NextFile::Waiting if !stop() => {}
+                NextFile::Waiting => return Ok(Run { stats: Accounting::default(), ended: EndReason::Stopped }),
+                NextFile::None => return Err(unreadable(files.into_faults())),
+            }
+        };
         let link_type = file.ifaces().first().map_or(1, |iface| iface.link_type);
         let (output, loses) = output.map(|writer| writer.with_header_of(file.ifaces(), capture.snaplen)).unzip();
         let programs = capture.filter.as_ref().map(|filter| Programs::of_file(filter, link_type, file.is_swapped()));
@@ -54,7 +54,7 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         };
         let passes: Option<&PassesInFile<'_>> = if programs.is_some() { Some(&judge) } else { None };
         let snaplen = capture.snaplen;
-        let mut stream = FilePackets::new(ReadPackets { file, others, snaplen, passes, stop: &stop });
+        let mut stream = FilePackets::new(ReadPackets { file, others: files, snaplen, passes, stop: &stop });
         let run = match output {
             Some(mut writer) => {
                 let progress = long_work::progress(session, "copying packets", None, String::new);
@@ -72,4 +72,13 @@ pub(super) fn shown(paths: &[PathBuf], capture: &Capture, plan: &Plan<CapturedPa
         programs.iter().for_each(Programs::say_behind_tags);
         Ok(run)
     })
+}
+
+/// The error for files none of which can be read; reports all but the first.
+fn unreadable(faults: Vec<FileError>) -> RunError {
+    let mut faults = faults.into_iter();
+    let first = faults.next();
+    faults.for_each(|fault| print_message(&fault.to_string()));
+    let cause = first.map_or_else(|| "no files to read".into(), Into::into);
+    RunError::Source(SourceError { what: "packets", fault: SourceFault::Io, cause })
 }

@@ -44,7 +44,7 @@ pub struct LoadSpec<'a> {
 /// Loaded programs and their maps. Dropping it unloads them, except those that a [`crate::Link`] still holds.
 #[derive(Debug)]
 pub struct LoadedObject {
-    /// The programs, in the order of [`Spec::programs`].
+    /// The programs, in the order of [`LoadSpec::programs`].
     programs: Vec<Program>,
     /// The maps that these programs use.
     maps: Vec<Map>,

@@ -11,8 +11,9 @@
 //! ```
 //! A dump is pulled: the kernel continues only when we call recv, so nothing can pile up and be lost. But between two
 //! calls it holds no lock, and the table may change. The kernel finds its position again by counting entries, so
-//! insertions and removals before that position shift it: rows are then repeated or missing. That is why [`Answer`]
-//! contains the number of the buffer in which a message arrived, and why readers should not delay between two buffers.
+//! insertions and removals before that position shift it: rows are then repeated or missing. That is why
+//! [`AnswerMessage`] contains the number of the buffer in which a message arrived, and why readers should not delay
+//! between two buffers.
 //!
 //! # Errors and their results
 //! * **The kernel refuses.** It sends NLMSG_ERROR instead of the first message, or NLMSG_DONE with a

@@ -42,8 +42,8 @@ pub(crate) enum TokenKind {
     End,
 }
 
-/// Returns all tokens of an expression; the last one is [`What::End`]. Never fails: text that is not a token becomes a
-/// token that no rule of the grammar accepts.
+/// Returns all tokens of an expression; the last one is [`TokenKind::End`]. Never fails: text that is not a token
+/// becomes a token that no rule of the grammar accepts.
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let bytes = text.as_bytes();
     let mut found = Vec::new();

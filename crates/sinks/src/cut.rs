@@ -62,7 +62,7 @@ pub(crate) fn shorten_end(text: &str, columns: usize) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Appends the beginning of a text, like [`beginning`], but without an allocation.
+/// Appends the beginning of a text, like [`shorten_end`], but without an allocation.
 pub(crate) fn put_beginning(out: &mut Vec<u8>, text: &str, columns: usize) {
     if width_of(text) <= columns {
         return out.extend_from_slice(text.as_bytes());

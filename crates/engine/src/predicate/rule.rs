@@ -237,7 +237,7 @@ fn any_passes(list: &Value<'_>, want: &TestCondition) -> bool {
     passed
 }
 
-/// Compiles an operator that is not a pattern; [`Want::Nothing`] if the operand does not fit it.
+/// Compiles an operator that is not a pattern; [`TestCondition::Nothing`] if the operand does not fit it.
 fn compare(op: Op, operand: &Operand, kind: Kind) -> TestCondition {
     let orders = Orders::from_op(op);
     let same = matches!(op, Op::Eq | Op::Ne);

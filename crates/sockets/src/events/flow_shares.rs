@@ -2,7 +2,7 @@
 //! here.
 //!
 //! The rule is the same as in crates/bpf/c/sockets_events.bpf.c: the first [`FREE`] flows get entries unconditionally;
-//! each further flow is charged to an account, which may take a [`PART`]th of what is left of [`SHARED`] more. Flows
+//! each further flow is charged to an account, which may take one [`SHARE_DIVISOR`]th of the rest of [`SHARED`]. Flows
 //! without a share are summed up in the row of their account.
 use netlink::prefix::array_at;
 use record::rows::{Direction, SocketEvent};

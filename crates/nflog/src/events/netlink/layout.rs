@@ -180,7 +180,7 @@ impl AttrPlace {
 }
 
 impl AttrPlaces {
-    /// Decodes all fields that a layout may have, except for the ones in [`Places::read_link`].
+    /// Decodes all fields that a layout may have, except for the ones in [`AttrPlaces::read_link`].
     #[inline]
     fn read<'b>(&self, message: &'b [u8], base: &LogRecord<'b>, row: &mut LogRecord<'b>) {
         if let Some([family, _, group_high, group_low]) = message.first_chunk::<NFGENMSG>() {

@@ -444,7 +444,7 @@ impl Delivery {
         }
         if current.at >= current.batch.bytes().len() {
             self.current = None;
-            shared.lock().store.release_below(self.next);
+            shared.lock().store.note_sent(self.next);
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ mod target;
 mod tls_files;
 mod transports;
 mod typed_row;
-mod zstd;
+pub mod zstd;
 
 use key::KeyMap;
 
@@ -59,4 +59,3 @@ pub use transports::{
     DirectDelivery, PACKER, Rotation, TakenPart, Transport, TransportOptions, check_target, open_transport,
 };
 pub use typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, put_typed};
-pub use zstd::{frame_of, pack, put_stored};

@@ -26,7 +26,7 @@ pub enum OutputNotice {
         error: Option<String>,
     },
     /// The store has this fault, for example a full disk.
-    StoreTrouble(String),
+    StoreFault(String),
     /// The store works again.
     StoreWorks,
 }
@@ -42,7 +42,7 @@ pub(crate) struct Notices {
     /// When the receiver went away.
     away_since: Option<Instant>,
     away: StateReport,
-    trouble: StateReport,
+    fault: StateReport,
     /// Drops of earlier runs.
     dropped_before: Drops,
     /// One for each reason, in the order of [`Drops::reasons`].
@@ -103,7 +103,7 @@ impl Notices {
             looked: None,
             away_since: None,
             away: StateReport::default(),
-            trouble: StateReport::default(),
+            fault: StateReport::default(),
             dropped_before,
             dropped: Default::default(),
         }
@@ -133,8 +133,8 @@ impl Notices {
             found.extend(self.away.take_begin(now).then(|| OutputNotice::Away(error.clone())));
         }
         match status.store_trouble.clone() {
-            Some(trouble) => found.extend(self.trouble.take_begin(now).then_some(OutputNotice::StoreTrouble(trouble))),
-            None => found.extend(self.trouble.take_end().then_some(OutputNotice::StoreWorks)),
+            Some(fault) => found.extend(self.fault.take_begin(now).then_some(OutputNotice::StoreFault(fault))),
+            None => found.extend(self.fault.take_end().then_some(OutputNotice::StoreWorks)),
         }
         let before = self.dropped_before.reasons();
         let reasons = status.ledger.dropped.reasons().into_iter().zip(before);

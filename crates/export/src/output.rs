@@ -104,12 +104,6 @@ impl Output {
                     spare = Some(batch.clear());
                     break;
                 }
-                PushOutcome::Failed { batch, error } => {
-                    state.ledger.dropped.full += batch.len();
-                    state.failures += 1;
-                    state.last_error = Some(format!("cannot store messages: {error}"));
-                    break;
-                }
             }
         }
         state.pass_counts();

@@ -60,13 +60,6 @@ pub enum PushOutcome {
         /// Messages that were dropped nevertheless.
         dropped: u64,
     },
-    /// The batch could not be stored.
-    Failed {
-        /// The batch.
-        batch: Batch,
-        /// The cause.
-        error: io::Error,
-    },
 }
 
 /// A queue of messages, in order, numbered without gaps except for dropped messages.
@@ -84,7 +77,7 @@ pub trait Store: Send {
 
     /// Reports that messages with numbers below `number` were handed to the transport. They are requested again only
     /// after a fault.
-    fn release_below(&mut self, number: u64) {
+    fn note_sent(&mut self, number: u64) {
         let _ = number;
     }
 

@@ -112,7 +112,6 @@ impl User {
                 self.stored.extend(texts);
             }
             PushOutcome::Full { dropped, .. } => self.ledger.dropped.full += dropped + messages,
-            PushOutcome::Failed { error, .. } => panic!("{error}"),
         }
         self.settle();
     }
@@ -196,7 +195,7 @@ fn play(steps: Vec<Step>) {
         match &step {
             Step::Push { messages, length, classes, when_full } => user.push(*messages, *length, *classes, *when_full),
             Step::Deliver => user.deliver(),
-            Step::LetGo => user.spool.release_below(user.spool.end()),
+            Step::LetGo => user.spool.note_sent(user.spool.end()),
             Step::Reopen | Step::Kill | Step::Cut { .. } => {
                 if matches!(step, Step::Reopen) {
                     user.spool.sync(&user.ledger).unwrap();
@@ -486,7 +485,7 @@ fn issue_12_what_was_handed_over_takes_no_memory_and_is_there_again() {
     let texts = |from: u32| (from..from + 1100).map(|number| format!("{number:08} {text}")).collect::<Vec<_>>();
     for from in [0, 1100, 2200] {
         spool.push(batch(texts(from)), WhenFull::DropOldest, from.into());
-        spool.release_below((from + 1100).into());
+        spool.note_sent((from + 1100).into());
         assert!(spool.take_spare().is_some(), "memory of what is on disk is free");
     }
     spool.push(batch(texts(3300)), WhenFull::DropOldest, 3300);
@@ -512,7 +511,7 @@ fn while_the_disk_is_full_messages_wait_in_memory() {
     }
     let said = spool.fault_text().unwrap();
     assert!(said.contains("messages are queued in memory") && said.contains("No space left"), "{said}");
-    spool.release_below(10_000);
+    spool.note_sent(10_000);
     assert_eq!(read_all(&mut spool, 0).len(), 10_000);
     disarm_all();
     spool.sync(&Ledger { seen: 10_000, ..Ledger::default() }).unwrap();
@@ -533,7 +532,6 @@ fn what_a_full_disk_does_not_take_in_the_end_is_counted() {
         match spool.push(big, WhenFull::Block, 0) {
             PushOutcome::Kept { .. } => pushed += 100,
             PushOutcome::Full { batch, .. } => break batch.len(),
-            PushOutcome::Failed { error, .. } => panic!("{error}"),
         }
     };
     assert!((6000..7000).contains(&pushed), "64 MiB: {pushed}");

@@ -45,7 +45,6 @@ fn push(spool: &mut Spool, batch: Batch, when_full: WhenFull) -> u64 {
     match spool.push(batch, when_full, 0) {
         PushOutcome::Kept { dropped } => dropped,
         PushOutcome::Full { batch, dropped } => dropped + batch.len(),
-        PushOutcome::Failed { error, .. } => panic!("{error}"),
     }
 }
 

@@ -15,6 +15,7 @@ mod quoted;
 mod read;
 mod selinux;
 pub mod ss;
+mod strerror;
 pub mod tcpdump;
 mod text;
 pub mod ulogd;

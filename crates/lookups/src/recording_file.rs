@@ -78,7 +78,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (plain, packed) = (folder.path().join("plain"), folder.path().join("packed"));
         std::fs::write(&plain, vec![7; 100_000]).unwrap();
-        export::pack(File::open(&plain).unwrap(), File::create(&packed).unwrap()).unwrap();
+        export::zstd::pack(File::open(&plain).unwrap(), File::create(&packed).unwrap()).unwrap();
         assert!(std::fs::metadata(&packed).unwrap().len() < 1000);
         let bytes = |file: Option<File>| file.map(|file| file.metadata().unwrap().len());
         assert_eq!(bytes(unpacked(&packed, 100_000, false).unwrap()), Some(100_000));

@@ -3,7 +3,6 @@
 //! A process that parses packets makes the requests, and an attacker may control it. Therefore this process runs only
 //! the program named on its own command line, and only with paths that begin with the prefix given there.
 
-use super::output_file::words_of;
 use runtime::exit::Exit;
 use runtime::helper_process::{Helper, put_message};
 use runtime::messages::print_message;
@@ -68,7 +67,7 @@ fn serve(program: &OsStr, prefix: &[u8], main: &Helper) {
             scope.spawn(|| work(program, &receiver, &failures, main));
         }
         let mut path = Vec::new();
-        while main.receive(PATH_BYTES_MAX, &mut path).unwrap_or(false) && is_ours(&path, prefix) {
+        while main.receive(PATH_BYTES_MAX, &mut path).unwrap_or(false) && is_below_prefix(&path, prefix) {
             if sender.send(OsStr::from_bytes(&path).to_owned()).is_err() {
                 break;
             }
@@ -79,7 +78,7 @@ fn serve(program: &OsStr, prefix: &[u8], main: &Helper) {
 
 /// True for the path of a file in the directory of `prefix`, or below it, that begins with `prefix`. An empty prefix
 /// allows all paths below the current directory.
-fn is_ours(path: &[u8], prefix: &[u8]) -> bool {
+fn is_below_prefix(path: &[u8], prefix: &[u8]) -> bool {
     let Some(rest) = path.strip_prefix(prefix) else { return false };
     let leads_away =
         rest.split(|byte| *byte == b'/').any(|part| part == b"..") || prefix.is_empty() && rest.starts_with(b"/");
@@ -110,7 +109,7 @@ fn run_command(program: &OsStr, path: &OsStr) -> Option<String> {
     match Command::new(program).arg(path).stdin(Stdio::null()).status() {
         Ok(status) if status.success() => None,
         Ok(status) => Some(status.to_string()),
-        Err(error) => Some(words_of(&error)),
+        Err(error) => Some(sys::io_error_text(&error)),
     }
 }
 
@@ -130,8 +129,10 @@ mod tests {
             ("/etc/passwd", false),
             ("", false),
         ] {
-            assert_eq!(is_ours(path.as_bytes(), b"dir/all_"), expected, "{path}");
+            assert_eq!(is_below_prefix(path.as_bytes(), b"dir/all_"), expected, "{path}");
         }
-        assert!(is_ours(b"10.pcap", b"") && !is_ours(b"/etc/passwd", b"") && !is_ours(b"../x", b""));
+        assert!(
+            is_below_prefix(b"10.pcap", b"") && !is_below_prefix(b"/etc/passwd", b"") && !is_below_prefix(b"../x", b"")
+        );
     }
 }

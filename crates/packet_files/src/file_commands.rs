@@ -4,7 +4,6 @@
 //! privileges. Packets never wait for it.
 
 use super::command_runner::{ANSWER_BYTES, FAILED, RUNNER};
-use super::output_file::words_of;
 use runtime::helper_process::{EMPTY_MESSAGE, Helper, Inbox, put_message};
 use runtime::messages::print_message;
 use std::ffi::OsStr;
@@ -13,12 +12,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Maximum wait for commands at the end, and the time after which the wait is reported.
+/// Maximum wait for commands at the end.
 ///
 /// Bound: at the end for running commands (`capture_files::replay_commands_that_hang_hold_nothing_up`). Beyond: the
 /// commands continue on their own. By: the command.
-const WAIT: Duration = Duration::from_secs(10);
-const END_TIMEOUT: Duration = Duration::from_secs(1);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
+/// The time after which the wait is reported.
+const REPORT_AFTER: Duration = Duration::from_secs(1);
 
 /// Bytes of answers to receive at a time.
 const ENDS_BYTES: usize = 512;
@@ -75,7 +75,7 @@ impl FileCommands {
         put_message(&mut request, |out| out.extend_from_slice(path.as_os_str().as_bytes()));
         let why = match self.helper.send(&request) {
             Ok(()) => return,
-            Err(error) if error.kind() != ErrorKind::WouldBlock => words_of(&error),
+            Err(error) if error.kind() != ErrorKind::WouldBlock => sys::io_error_text(&error),
             Err(_) => "too many are waiting for others to end".to_owned(),
         };
         self.not_run += 1;
@@ -108,12 +108,12 @@ impl FileCommands {
         let unfinished = loop {
             let is_there = self.take_ends();
             let unfinished = self.asked.saturating_sub(self.not_run + self.ended);
-            if unfinished == 0 || !is_there || begin.elapsed() > WAIT {
+            if unfinished == 0 || !is_there || begin.elapsed() > END_TIMEOUT {
                 break unfinished;
             }
-            if !has_said && begin.elapsed() > END_TIMEOUT {
+            if !has_said && begin.elapsed() > REPORT_AFTER {
                 has_said = true;
-                let seconds = WAIT.as_secs();
+                let seconds = END_TIMEOUT.as_secs();
                 print_message(&format!("waiting up to {seconds} s for {unfinished} commands that are still running"));
             }
             std::thread::sleep(Duration::from_millis(5));

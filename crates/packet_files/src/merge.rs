@@ -231,9 +231,9 @@ impl Descriptions {
             return NO_PLACE;
         }
         let number = ifaces.len() as u32;
-        let mut alike = iface.clone();
-        alike.snaplen = self.snaplen;
-        writer.iface(&alike, options, None);
+        let mut with_snaplen = iface.clone();
+        with_snaplen.snaplen = self.snaplen;
+        writer.iface(&with_snaplen, options, None);
         ifaces.push(MergedIface::default());
         if is_compared {
             self.known.insert(key, number);

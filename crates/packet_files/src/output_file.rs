@@ -329,18 +329,13 @@ impl OutputFile {
 
 impl WriteFailure {
     fn new(name: &str, error: &io::Error) -> WriteFailure {
-        WriteFailure { name: sys::escape_bytes(name.as_bytes()).to_string(), why: words_of(error) }
+        WriteFailure { name: sys::escape_bytes(name.as_bytes()).to_string(), why: sys::io_error_text(error) }
     }
-}
-
-/// The kernel's text for an error, or std's.
-pub fn words_of(error: &io::Error) -> String {
-    error.raw_os_error().map_or(error.to_string(), |errno| sys::Errno(errno).to_string())
 }
 
 /// The message for a file that cannot be created.
 pub fn cannot_write(path: &Path, error: &io::Error) -> String {
-    format!("cannot write {}: {}", path.display(), words_of(error))
+    format!("cannot write {}: {}", path.display(), sys::io_error_text(error))
 }
 
 /// True if the output is one of the inputs, under any name: it would be overwritten, or read without end. `-` is

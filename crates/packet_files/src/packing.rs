@@ -3,7 +3,7 @@
 //! Readers take the pieces as one stream, and a file that a crash ends early has all pieces before the last one. gzip
 //! is packed here. zstd is packed by a process without rights, because its encoder may panic (docs/adr/0018).
 
-use export::{frame_of, put_stored};
+use export::zstd::{frame_of, put_stored};
 use runtime::exit::Exit;
 use runtime::helper_process::{Helper, put_message};
 use runtime::messages::print_message;
@@ -129,6 +129,7 @@ pub fn run() -> Exit {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use std::io::Read;
 
     #[test]
     fn endings_say_how_a_file_is_written() {
@@ -162,6 +163,10 @@ mod tests {
         for _ in 0..4 {
             failures += usize::from(packer.pack(&piece, &mut frame).is_some());
             lengths.push(frame.len() < piece.len() / 3);
+            let (mut reader, is_packed) = capture::unpacked(Box::new(io::Cursor::new(frame.clone()))).unwrap();
+            let mut unpacked = Vec::new();
+            reader.read_to_end(&mut unpacked).unwrap();
+            assert!(is_packed && unpacked == piece, "{} bytes", unpacked.len());
         }
         assert_eq!((failures, lengths), (1, vec![true, false, false, false]));
         assert!(frame.len() >= piece.len() && frame.len() < piece.len() + 40);

@@ -15,7 +15,7 @@ pub fn folder_of(path: &Path) -> &Path {
 }
 
 /// True if the file, or a new one in its directory, can be written without privileges over other users' files.
-pub fn is_ours(path: &Path) -> bool {
+pub fn can_write_unprivileged(path: &Path) -> bool {
     let euid = sys::caps::euid();
     let allows = |facts: &fs::Metadata, bits: u32| {
         let bits = if facts.uid() == euid { bits << 6 } else { bits };
@@ -35,11 +35,13 @@ mod tests {
     fn a_folder_of_ones_own_needs_no_right_to_others() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("new");
-        assert!(is_ours(&path));
+        assert!(can_write_unprivileged(&path));
         fs::write(&path, "").unwrap();
-        assert!(is_ours(&path));
+        assert!(can_write_unprivileged(&path));
         fs::set_permissions(&path, fs::Permissions::from_mode(0o400)).unwrap();
-        assert!(!is_ours(&path));
-        assert!(!is_ours(Path::new("/proc/new")) && !is_ours(&dir.path().join("none/new")));
+        assert!(!can_write_unprivileged(&path));
+        assert!(
+            !can_write_unprivileged(Path::new("/proc/new")) && !can_write_unprivileged(&dir.path().join("none/new"))
+        );
     }
 }

@@ -3,7 +3,6 @@
 use super::file_commands::{CommandRequest, FileCommands};
 use super::limits::{FileLimits, FileState};
 use super::numbered_names::NumberedNames;
-use super::output_file::words_of;
 use super::place::place_of;
 use super::series::{FileSeries, NewFile, NextName, SeriesReport};
 use record::Accounting;
@@ -79,7 +78,7 @@ impl Rotation {
                     let current = self.current.display();
                     print_message(&format!(
                         "cannot start a new file after {current}, writing continues there: {}",
-                        words_of(&error)
+                        sys::io_error_text(&error)
                     ));
                 }
                 None

@@ -4,7 +4,6 @@
 //! path during the run cannot redirect a file.
 
 use super::file_commands::{CommandsReport, FileCommands};
-use super::output_file::words_of;
 use runtime::messages::print_message;
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -138,7 +137,11 @@ impl FileSeries {
                 self.report.not_removed += 1;
                 if self.report.not_removed == 1 {
                     let path = self.place.join(&name);
-                    print_message(&format!("{} cannot be removed: {}", path.display(), words_of(&of_call(error))));
+                    print_message(&format!(
+                        "{} cannot be removed: {}",
+                        path.display(),
+                        sys::io_error_text(&of_call(error))
+                    ));
                 }
             }
         }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub fn render_summary(file: &ReadFile) -> String {
     let (Some(row), summary) = (file.row(), &file.summary) else { return String::new() };
     let mut out = escaped(&file.name);
-    let packed = if summary.is_packed { ", packed" } else { "" };
+    let packed = if summary.is_packed { ", compressed" } else { "" };
     let sections = match summary.sections {
         0 | 1 => String::new(),
         sections => format!(", {sections} sections"),

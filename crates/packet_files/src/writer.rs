@@ -102,7 +102,7 @@ impl PacketWriter {
     }
 
     /// Writes packets with equal metadata, all at once if none of them can start a new file.
-    fn put_alike(&mut self, packets: &SimilarFrames<'_>) {
+    fn put_similar(&mut self, packets: &SimilarFrames<'_>) {
         if self.rotation.is_some() {
             return packets.iter().for_each(|packet| self.put_captured(&packet));
         }
@@ -213,7 +213,7 @@ impl PacketWriter {
         self.flush();
         loop {
             let state = stream.next_captured(&mut |packets| {
-                self.put_alike(packets);
+                self.put_similar(packets);
                 if self.file.is_closed() { Next::Stop } else { Next::More }
             });
             self.flush();

@@ -1,11 +1,11 @@
 //! Local time for texts without a time zone.
 
-use sinks::Civil;
+use sinks::LocalTime;
 
 /// The date and time in the host's zone; `None` if the zone is unknown.
-pub fn local_time(seconds: i64) -> Option<Civil> {
+pub fn local_time(seconds: i64) -> Option<LocalTime> {
     let at = sys::clock::local_time(seconds)?;
-    Some(Civil {
+    Some(LocalTime {
         year: at.year,
         month: at.month,
         day: at.day,
@@ -13,5 +13,6 @@ pub fn local_time(seconds: i64) -> Option<Civil> {
         minute: at.minute,
         second: at.second,
         weekday: at.weekday,
+        utc_offset_s: at.utc_offset_s,
     })
 }

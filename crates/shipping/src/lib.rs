@@ -23,7 +23,6 @@ pub use gate::{RateBy, RepeatRequest};
 pub use request::{QUEUE_MAX, ShipRequest, SpoolRequest};
 pub use row_writer::Shipped;
 pub use tuning::UlogdTuning;
-pub use ulogd::zone;
 
 use engine::{CellsOf, Disposition, ReadRows, RowSink, RunError};
 use export::{

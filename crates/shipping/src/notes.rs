@@ -33,7 +33,7 @@ pub(super) fn sentence(target: &str, notice: &OutputNotice) -> String {
             let why = error.as_deref().map(|error| format!(": {error}")).unwrap_or_default();
             format!("{target}: {count} rows so far {}{why}", words_of(reason))
         }
-        OutputNotice::StoreTrouble(trouble) => format!("{target}: {trouble}"),
+        OutputNotice::StoreFault(fault) => format!("{target}: {fault}"),
         OutputNotice::StoreWorks => format!("{target}: the spool works again"),
     }
 }

@@ -27,7 +27,7 @@ pub fn pack(name: &OsStr) -> Exit {
 fn packed() -> io::Result<()> {
     let file = |fd: BorrowedFd<'_>| fd.try_clone_to_owned().map(File::from);
     let (from, to) = (file(io::stdin().as_fd())?, file(io::stdout().as_fd())?);
-    export::pack(&from, &to)?;
+    export::zstd::pack(&from, &to)?;
     // The caller removes the original afterwards.
     to.sync_all()
 }

@@ -6,7 +6,7 @@ use super::tuning::UlogdTuning;
 use export::{Address, Format, Target};
 use record::{Columns, Lookups, RowCells};
 use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, SEQUENCE_ID_MAX, frame_line, frame_octets};
-use sinks::{Civil, Clock};
+use sinks::{Clock, LocalTime};
 
 /// The framing of messages.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -215,7 +215,7 @@ impl Clock for LocalClock {
         i64::try_from(sys::clock::wall_ns() / 1_000_000_000).unwrap_or(i64::MAX)
     }
 
-    fn local(&self, seconds: i64) -> Option<Civil> {
+    fn local(&self, seconds: i64) -> Option<LocalTime> {
         runtime::local_time::local_time(seconds)
     }
 }

@@ -6,7 +6,8 @@ use super::tuning::UlogdTuning;
 use export::Format;
 use record::rows::{LogRecord, LogRecords};
 use record::{Lookups, RowCells};
-use sinks::ulogd::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, XML_HEAD, Xml};
+use runtime::local_time::local_time;
+use sinks::ulogd::{Gprint, Json, JsonOptions, Logemu, Oprint, Stages, UlogdStyle, XML_HEAD, Xml};
 
 /// The writer for one of ulogd2's formats; without tuning, with all its keys.
 pub(super) fn writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box<dyn RowWriter<LogRecords>>> {
@@ -75,26 +76,14 @@ pub(super) fn text_writer(tuning: Option<&UlogdTuning>) -> Box<dyn RowWriter<Log
 /// Local time, and compatible bytes if the face or the environment requests them.
 fn style(tuning: Option<&UlogdTuning>) -> UlogdStyle {
     let by_environment = std::env::var_os("NETWREN_BUG_COMPATIBLE").is_some_and(|value| value == "1");
-    UlogdStyle { zone, bug_compatible: by_environment || tuning.is_some_and(|tuning| tuning.bug_compatible) }
+    UlogdStyle {
+        zone: local_time,
+        bug_compatible: by_environment || tuning.is_some_and(|tuning| tuning.bug_compatible),
+    }
 }
 
 fn hostname() -> Vec<u8> {
     std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default().trim_ascii().to_vec()
-}
-
-/// The local time for seconds since 1970.
-pub fn zone(seconds: i64) -> Option<LocalTime> {
-    let at = sys::clock::local_time(seconds)?;
-    Some(LocalTime {
-        year: at.year,
-        month: at.month,
-        day: at.day,
-        hour: at.hour,
-        minute: at.minute,
-        second: at.second,
-        weekday: at.weekday,
-        utc_offset_s: at.utc_offset_s,
-    })
 }
 
 struct LogemuText(Logemu);

@@ -6,7 +6,8 @@
 
 use record::rows::{LogRecord, PacketHeaders, TcpHeader, Transport};
 use record::{Addr, Key, Lookup, LookupId, Lookups, Value};
-use sinks::ulogd::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, Xml};
+use sinks::LocalTime;
+use sinks::ulogd::{Gprint, Json, JsonOptions, Logemu, Oprint, Stages, UlogdStyle, Xml};
 use std::time::Instant;
 
 const ROWS: usize = 4096;

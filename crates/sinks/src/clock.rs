@@ -1,8 +1,8 @@
-//! Local dates, and the clock that gives them.
+//! Local time, and the clock that gives it.
 
-/// A local date and time of day.
+/// A point in local time.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Civil {
+pub struct LocalTime {
     /// Year, e.g. 2026.
     pub year: i32,
     /// 1 to 12.
@@ -17,6 +17,8 @@ pub struct Civil {
     pub second: u8,
     /// 0 = Sunday.
     pub weekday: u8,
+    /// Seconds east of UTC.
+    pub utc_offset_s: i32,
 }
 
 /// A clock.
@@ -24,5 +26,5 @@ pub trait Clock {
     /// Returns seconds since 1970. Called only for entries that have a time.
     fn now_s(&self) -> i64;
     /// Converts seconds since 1970 to local time; `None` if it is unknown.
-    fn local(&self, seconds: i64) -> Option<Civil>;
+    fn local(&self, seconds: i64) -> Option<LocalTime>;
 }

@@ -14,7 +14,7 @@ pub mod screen;
 pub mod syslog;
 pub mod ulogd;
 
-pub use clock::{Civil, Clock};
+pub use clock::{Clock, LocalTime};
 pub use cut::width_of;
 pub use home::{HomeText, HomeTextOptions};
 pub use log_tail::{LOG_TAIL_COLUMNS, LogTail, LogTailOptions};

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Proto, Sink, State, Value};
-use sinks::Civil;
+use sinks::LocalTime;
 use sinks::{Csv, FormatOptions, Json, LocalClock, Out, TableRoom, TableWriter, Text};
 use std::io::{self, Write};
 
@@ -100,7 +100,9 @@ fn a_row_allocates_nothing() {
 #[test]
 fn a_row_within_a_terminal_allocates_nothing() {
     let narrow = Some(TableRoom { width: 60, ..TableRoom::default() });
-    let noon = |_| Some(Civil { year: 2026, month: 11, day: 24, hour: 12, minute: 0, second: 0, weekday: 2 });
+    let noon = |_| {
+        Some(LocalTime { year: 2026, month: 11, day: 24, hour: 12, minute: 0, second: 0, weekday: 2, utc_offset_s: 0 })
+    };
     let clock = Some(LocalClock { now_s: || 0, local: noon });
     let mut sink = TableWriter::new(Out::new(Calls::default()), FormatOptions::default()).with_room(narrow);
     let few = allocations(&mut sink, 400);

@@ -6,7 +6,7 @@ use record::rows::LogRecord;
 use record::{Addr, Column, Columns, Kind, Lookups, RowCells, Value};
 use sinks::syslog::{Message, Origin, Priority, Rfc3164, Rfc5424, frame_line, frame_octets};
 use sinks::ulogd::{Logemu, UlogdStyle};
-use sinks::{Civil, Clock};
+use sinks::{Clock, LocalTime};
 
 fn columns() -> Columns {
     let kinds = [
@@ -136,12 +136,12 @@ impl Clock for Ahead {
     fn now_s(&self) -> i64 {
         0
     }
-    fn local(&self, seconds: i64) -> Option<Civil> {
+    fn local(&self, seconds: i64) -> Option<LocalTime> {
         let time = seconds + 4100;
         let of = |unit: i64, most: i64| u8::try_from(time / unit % most).unwrap();
         let (hour, minute, second) = (of(3600, 24), of(60, 60), of(1, 60));
         let day = if time > 86_400 { 21 } else { 1 };
-        Some(Civil { year: 2026, month: 11, day, hour, minute, second, weekday: 0 })
+        Some(LocalTime { year: 2026, month: 11, day, hour, minute, second, weekday: 0, utc_offset_s: 0 })
     }
 }
 

@@ -3,7 +3,7 @@
 
 use record::rows::Sockets;
 use record::{Accounting, Addr, Column, Columns, Comm, Kind, Next, Owner, Sink, Table, Value};
-use sinks::Civil;
+use sinks::LocalTime;
 use sinks::{FormatOptions, LocalClock, Out, TableRoom, TableWriter, width_of};
 
 /// Columns of the three terminals.
@@ -56,7 +56,7 @@ fn clock() -> LocalClock {
     let local = |seconds: i64| {
         let part = |n: i64| u8::try_from(n).unwrap_or(0);
         let (hour, minute, second) = (part(seconds / 3600 % 24), part(seconds / 60 % 60), part(seconds % 60));
-        Some(Civil { year: 2026, month: 11, day: 24, hour, minute, second, weekday: 2 })
+        Some(LocalTime { year: 2026, month: 11, day: 24, hour, minute, second, weekday: 2, utc_offset_s: 0 })
     };
     LocalClock { now_s: || 0, local }
 }

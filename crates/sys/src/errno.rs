@@ -202,6 +202,11 @@ impl fmt::Display for SysError {
 
 impl std::error::Error for SysError {}
 
+/// The kernel's text for an error, or std's.
+pub fn io_error_text(error: &std::io::Error) -> String {
+    error.raw_os_error().map_or_else(|| error.to_string(), |errno| Errno(errno).to_string())
+}
+
 /// Escapes outside bytes so that they cannot manipulate a terminal: `\n`, `\u{..}` and `\xNN` are spelled out.
 pub fn escape_bytes(bytes: &[u8]) -> Box<str> {
     let mut text = String::with_capacity(bytes.len());

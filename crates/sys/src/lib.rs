@@ -57,7 +57,7 @@ mod tried;
 pub use alarm::Alarm;
 pub use arp_socket::{ARP_ADDRESSES_MAX, ArpSender, ArpSocket};
 pub use blocks::Blocks;
-pub use errno::{Errno, SysError, escape_bytes};
+pub use errno::{Errno, SysError, escape_bytes, io_error_text};
 pub use ethernet_link::has_link;
 pub use ethtool::{DriverStatistics, STATISTIC_NAME_BYTES, STATISTICS_MAX};
 pub use fd::Fd;

@@ -26,7 +26,7 @@ pub struct FilePacket<'f> {
     /// Its captured bytes.
     pub bytes: &'f [u8],
     /// Direction and packet type, if the file has them.
-    pub aim: Option<PktType>,
+    pub packet_type: Option<PktType>,
     /// All options, including the direction.
     pub options: FileOptions<'f>,
 }

@@ -100,7 +100,7 @@ impl PcapHeader {
             link_type,
             len,
             bytes: &[],
-            aim: None,
+            packet_type: None,
             options: FileOptions::NONE,
         };
         let record = header + bytes;

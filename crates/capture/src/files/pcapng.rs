@@ -197,7 +197,7 @@ impl PcapngSection {
             link_type: iface.link_type,
             len,
             bytes: &[],
-            aim: if options.is_empty() { None } else { self.aim(options) },
+            packet_type: if options.is_empty() { None } else { self.packet_type(options) },
             options: FileOptions::NONE,
         };
         let (record, options_at) = (HEAD + body.len() + TAIL, HEAD + options_at);
@@ -205,7 +205,7 @@ impl PcapngSection {
     }
 
     /// Direction and packet type.
-    fn aim(&self, options: &[u8]) -> Option<PktType> {
+    fn packet_type(&self, options: &[u8]) -> Option<PktType> {
         let mut options = BlockOptions::new(options, self.read);
         let flags = self.read.u32(options.find(|(code, _)| *code == PACKET_FLAGS)?.1, 0)?;
         match (flags & 3, flags >> 2 & 7) {

@@ -189,19 +189,19 @@ impl<'f> FilePacket<'f> {
             ifindex: self.number,
             iface: self.iface_name,
             link_type: u16::try_from(self.link_type).map_or(LinkType::UNKNOWN, LinkType),
-            packet_type: self.aim,
+            packet_type: self.packet_type,
             len: self.len,
             frame: self.bytes.get(..snaplen).unwrap_or(self.bytes),
             ..CapturedPacket::default()
         };
-        CapturedPacket { packet_type: row.packet_type.or_else(|| aim_of_cooked(&row)), ..row }
+        CapturedPacket { packet_type: row.packet_type.or_else(|| packet_type_of_cooked(&row)), ..row }
     }
 }
 
 /// The packet type in a "cooked" header: two bytes at its start, or one byte after the hardware type.
-fn aim_of_cooked(row: &CapturedPacket<'_>) -> Option<PktType> {
+fn packet_type_of_cooked(row: &CapturedPacket<'_>) -> Option<PktType> {
     match (row.link_type, row.frame) {
-        (LinkType::SLL, [0, aim, ..]) => PktType::from_number(*aim),
+        (LinkType::SLL, [0, packet_type, ..]) => PktType::from_number(*packet_type),
         (LinkType::SLL2, frame) => PktType::from_number(*frame.get(10)?),
         _ => None,
     }

@@ -178,15 +178,15 @@ fn every_stamp_is_a_time() {
 
 #[test]
 fn flags_say_whom_a_packet_is_for() {
-    let aim_of = |flags: u32| {
+    let packet_type_of = |flags: u32| {
         let mut made = Made(Vec::new(), false);
         made.section().iface(1, &[]).block(6, |body| {
             body.u32(0).u32(0).u32(0).u32(1).u32(1).bytes(b"x").u16(1).u16(2).bytes(b"hi").u16(2).u16(4).u32(flags);
         });
         let mut file = open(&made.0).unwrap();
-        file.next_packet().unwrap().unwrap().aim
+        file.next_packet().unwrap().unwrap().packet_type
     };
-    for (flags, aim) in [
+    for (flags, packet_type) in [
         (0, None),
         (1, Some(PktType::Host)),
         (2, Some(PktType::Outgoing)),
@@ -195,7 +195,7 @@ fn flags_say_whom_a_packet_is_for() {
         (3 << 2 | 1, Some(PktType::Broadcast)),
         (4 << 2 | 1, Some(PktType::OtherHost)),
     ] {
-        assert_eq!(aim_of(flags), aim, "{flags}");
+        assert_eq!(packet_type_of(flags), packet_type, "{flags}");
     }
 }
 

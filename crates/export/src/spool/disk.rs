@@ -200,17 +200,17 @@ impl Disk {
         len <= self.segment_bytes / 2 && before.len / 4 <= gives && age < self.segment_age
     }
 
-    /// Rewrites a segment without the messages that `giving` takes out of it; if `joins`, into the file of the segment
+    /// Rewrites a segment without the messages that `plan` takes out of it; if `joins`, into the file of the segment
     /// before it. If the program is killed in between, either the old files or the new one remain. After an error
     /// nothing has changed.
-    pub(super) fn rewrite(&mut self, index: usize, joins: bool, giving: &mut RemovalPlan) -> io::Result<RewriteResult> {
+    pub(super) fn rewrite(&mut self, index: usize, joins: bool, plan: &mut RemovalPlan) -> io::Result<RewriteResult> {
         if index + 1 == self.segments.len() {
             self.seal();
         }
         let begin = index - usize::from(joins);
         let first = self.segments.get(begin).map_or(0, |segment| segment.first);
         let new_name = segment::new_name_of(first);
-        let written = self.rewrite_segments(begin..index + 1, &new_name, giving);
+        let written = self.rewrite_segments(begin..index + 1, &new_name, plan);
         let old: u64 = self.segments.range(begin..index + 1).map(|segment| segment.len).sum();
         let written = written.and_then(|written| {
             if written.segment.len >= old {
@@ -236,22 +236,17 @@ impl Disk {
     }
 
     /// Writes these segments into a new file. Messages are removed only from the last of them.
-    fn rewrite_segments(
-        &self,
-        indices: Range<usize>,
-        name: &str,
-        giving: &mut RemovalPlan,
-    ) -> io::Result<RewrittenFile> {
+    fn rewrite_segments(&self, indices: Range<usize>, name: &str, plan: &mut RemovalPlan) -> io::Result<RewrittenFile> {
         let old = || self.segments.range(indices.clone());
         let (first, until) = (old().next().map_or(0, |old| old.first), old().last().map_or(0, |old| old.end));
         let mut rewriter = Rewriter::new(self.create(name)?, first, until, self.segment_age / 8)?;
-        let mut giving = Some(giving);
+        let mut plan = Some(plan);
         for (segment, index) in old().zip(indices.clone()) {
             let file = self.place.file(&segment::name_of(segment.first)).map_err(io::Error::other)?;
-            let mut giving = giving.take_if(|_| index + 1 == indices.end);
+            let mut plan = plan.take_if(|_| index + 1 == indices.end);
             let mut batches = Batches::new(&file, segment.len);
             while let Some((head, batch)) = batches.next()? {
-                rewriter.add(&head, &batch, giving.as_deref_mut())?;
+                rewriter.add(&head, &batch, plan.as_deref_mut())?;
             }
         }
         rewriter.finish()

@@ -1,5 +1,6 @@
 //! Reasons why a spool cannot be used, with what to do.
 
+use crate::control::escape_path;
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
@@ -72,10 +73,6 @@ impl SpoolError {
     pub(super) fn io(what: &str, path: &std::path::Path, error: io::Error) -> SpoolError {
         SpoolError::Failed { what: format!("{what} {}", escape_path(path)), error }
     }
-}
-
-fn escape_path(path: &std::path::Path) -> Box<str> {
-    sys::escape_bytes(path.as_os_str().as_encoded_bytes())
 }
 
 impl fmt::Display for SpoolError {

@@ -329,7 +329,7 @@ impl Store for Spool {
     }
 
     /// Frees the memory of messages that are on disk: a receiver rarely needs messages again.
-    fn release_below(&mut self, number: u64) {
+    fn note_sent(&mut self, number: u64) {
         self.cache.release_written(number);
     }
 

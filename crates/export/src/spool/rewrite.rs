@@ -27,17 +27,17 @@ impl RemovalPlan {
     /// Computes what classes with an `excess` give up in a file with `classes`: their oldest or their newest messages
     /// there.
     pub(super) fn new(classes: &ClassBytes, excess: &HashMap<u16, u64>, newest: bool) -> RemovalPlan {
-        let mut giving = RemovalPlan { by_class: HashMap::new(), bytes: 0, is_of_all: false };
+        let mut plan = RemovalPlan { by_class: HashMap::new(), bytes: 0, is_of_all: false };
         let mut known = 0;
         for (class, bytes) in classes.iter() {
             let Some(excess) = excess.get(&class) else { continue };
             let goes = bytes.min(*excess);
-            giving.by_class.insert(class, (if newest { bytes - goes } else { 0 }, goes));
-            giving.bytes += goes;
+            plan.by_class.insert(class, (if newest { bytes - goes } else { 0 }, goes));
+            plan.bytes += goes;
             known += bytes;
         }
-        giving.is_of_all = known == classes.total();
-        giving
+        plan.is_of_all = known == classes.total();
+        plan
     }
 
     /// Returns true if the next message of the class, which has `bytes` bytes, is removed.
@@ -98,7 +98,7 @@ impl Rewriter {
     }
 
     /// Adds the remaining messages of a batch from another file.
-    pub(super) fn add(&mut self, head: &Head, batch: &Batch, giving: Option<&mut RemovalPlan>) -> io::Result<()> {
+    pub(super) fn add(&mut self, head: &Head, batch: &Batch, plan: Option<&mut RemovalPlan>) -> io::Result<()> {
         let is_far = head.stamp.saturating_sub(self.stamps.0) >= self.apart_max;
         if is_far || self.pending.bytes().len() >= BATCH_BYTES {
             self.flush()?;
@@ -107,17 +107,17 @@ impl Rewriter {
             self.stamps.0 = head.stamp;
         }
         self.stamps.1 = head.stamp;
-        let Some(giving) = giving else {
+        let Some(plan) = plan else {
             batch.runs_by_class().for_each(|(class, messages)| self.append_run(batch, class, messages));
             return Ok(());
         };
         for (class, messages) in batch.runs_by_class() {
-            if !giving.by_class.contains_key(&class) {
+            if !plan.by_class.contains_key(&class) {
                 self.append_run(batch, class, messages);
                 continue;
             }
             for at in messages {
-                if giving.take_message(class, batch.message(at).map_or(0, <[u8]>::len)) {
+                if plan.take_message(class, batch.message(at).map_or(0, <[u8]>::len)) {
                     self.gone += 1;
                 } else {
                     self.append_run(batch, class, at..at + 1);
@@ -164,16 +164,16 @@ mod tests {
         [(1, 50), (2, 20)].into_iter().for_each(|(class, bytes)| classes.add(class, bytes));
         let excess = HashMap::from([(1, 30)]);
         let goes = |newest| {
-            let mut giving = RemovalPlan::new(&classes, &excess, newest);
-            assert_eq!((giving.bytes, giving.is_of_all, giving.take_message(2, 20)), (30, false, false));
-            [1; 5].map(|class| giving.take_message(class, 10))
+            let mut plan = RemovalPlan::new(&classes, &excess, newest);
+            assert_eq!((plan.bytes, plan.is_of_all, plan.take_message(2, 20)), (30, false, false));
+            [1; 5].map(|class| plan.take_message(class, 10))
         };
         assert_eq!(goes(false), [true, true, true, false, false]);
         assert_eq!(goes(true), [false, false, true, true, true]);
         let excess = HashMap::from([(1, 1)]);
         for newest in [false, true] {
-            let mut giving = RemovalPlan::new(&classes, &excess, newest);
-            let gone = [1; 5].map(|class| giving.take_message(class, 10)).iter().filter(|goes| **goes).count();
+            let mut plan = RemovalPlan::new(&classes, &excess, newest);
+            let gone = [1; 5].map(|class| plan.take_message(class, 10)).iter().filter(|goes| **goes).count();
             assert_eq!(gone, 1, "less than a message is a message");
         }
     }

@@ -60,28 +60,28 @@ impl Spool {
     /// Finds the oldest or the newest segment that has messages to remove and for which `gives` is true.
     fn find_giver(&self, newest: bool, gives: impl Fn(&Segment, &RemovalPlan) -> bool) -> Option<(usize, RemovalPlan)> {
         let excess = self.excess_bytes();
-        let giving = |index: usize| {
+        let plan = |index: usize| {
             let segment = self.disk.segments.get(index)?;
-            let giving = RemovalPlan::new(&segment.classes, &excess, newest);
-            (giving.bytes > 0 && gives(segment, &giving)).then_some((index, giving))
+            let plan = RemovalPlan::new(&segment.classes, &excess, newest);
+            (plan.bytes > 0 && gives(segment, &plan)).then_some((index, plan))
         };
         let mut indices = self.first_free()..self.disk.segments.len();
-        if newest { indices.rev().find_map(giving) } else { indices.find_map(giving) }
+        if newest { indices.rev().find_map(plan) } else { indices.find_map(plan) }
     }
 
     /// Removes the excess from one segment; returns the number of dropped messages.
     fn remove_excess(&mut self, newest: bool) -> Option<u64> {
-        let is_worth_it = |segment: &Segment, giving: &RemovalPlan| {
-            giving.bytes.saturating_mul(GIVES_PART) >= segment.classes.total()
+        let is_worth_it = |segment: &Segment, plan: &RemovalPlan| {
+            plan.bytes.saturating_mul(GIVES_PART) >= segment.classes.total()
         };
-        let (index, mut giving) = self.find_giver(newest, is_worth_it)?;
+        let (index, mut plan) = self.find_giver(newest, is_worth_it)?;
         let segment = self.disk.segments.get(index)?;
-        if giving.bytes >= segment.classes.total() {
+        if plan.bytes >= segment.classes.total() {
             return self.drop_segment_at(index);
         }
         let until = segment.end;
-        let joins = index > self.first_free() && self.disk.should_join(index, giving.bytes);
-        let Ok(rewritten) = self.disk.rewrite(index, joins, &mut giving) else {
+        let joins = index > self.first_free() && self.disk.should_join(index, plan.bytes);
+        let Ok(rewritten) = self.disk.rewrite(index, joins, &mut plan) else {
             // The file cannot be read, or the disk has no room for the new one.
             return self.drop_segment_at(index);
         };
@@ -100,7 +100,7 @@ impl Spool {
 
     /// Drops a segment in which every class is above the level.
     fn drop_file_of_payers(&mut self, newest: bool) -> Option<u64> {
-        let (index, _) = self.find_giver(newest, |_, giving| giving.is_of_all)?;
+        let (index, _) = self.find_giver(newest, |_, plan| plan.is_of_all)?;
         self.drop_segment_at(index)
     }
 

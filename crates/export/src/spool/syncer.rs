@@ -12,7 +12,7 @@ use std::thread::{self, JoinHandle};
 pub(super) struct Syncer {
     files: Option<Sender<Vec<Arc<File>>>>,
     is_busy: Arc<AtomicBool>,
-    trouble: Arc<Mutex<Option<String>>>,
+    fault: Arc<Mutex<Option<String>>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -21,8 +21,8 @@ impl Syncer {
         let (files, queue) = channel::<Vec<Arc<File>>>();
         let is_busy = Arc::new(AtomicBool::new(false));
         let busy = Arc::clone(&is_busy);
-        let trouble = Arc::new(Mutex::new(None));
-        let said = Arc::clone(&trouble);
+        let fault = Arc::new(Mutex::new(None));
+        let said = Arc::clone(&fault);
         let thread = thread::Builder::new().name("netwren-spool".to_owned()).spawn(move || {
             for files in queue {
                 // sync_all also covers their names: a file may have been renamed.
@@ -32,7 +32,7 @@ impl Syncer {
                 busy.store(false, Ordering::Release);
             }
         })?;
-        Ok(Syncer { files: Some(files), is_busy, trouble, thread: Some(thread) })
+        Ok(Syncer { files: Some(files), is_busy, fault, thread: Some(thread) })
     }
 
     /// True while the thread has nothing to do. Only a call of `sync` makes it false.
@@ -49,7 +49,7 @@ impl Syncer {
     }
 
     pub(super) fn fault_text(&self) -> Option<String> {
-        self.trouble.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.fault.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 

@@ -15,7 +15,7 @@ use runtime::local_time::local_time;
 use runtime::messages::footer;
 use runtime::stdout::Stdout;
 use sinks::Out;
-use sinks::{Civil, Clock};
+use sinks::{Clock, LocalTime};
 use sys::Errno;
 
 /// The state of a run, shared by its commands.
@@ -161,7 +161,7 @@ impl Clock for Times<'_> {
         self.now().0
     }
 
-    fn local(&self, seconds: i64) -> Option<Civil> {
+    fn local(&self, seconds: i64) -> Option<LocalTime> {
         local_time(seconds)
     }
 }

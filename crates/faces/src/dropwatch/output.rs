@@ -2,7 +2,7 @@
 
 use crate::conntrack::output::put_moment;
 use crate::pieces::{Hex, Outside, Padded, put};
-use sinks::Civil;
+use sinks::LocalTime;
 
 /// Packets dropped at one address.
 #[derive(Clone, Copy, Debug)]
@@ -48,7 +48,7 @@ pub struct PacketAlert<'d> {
     /// Number and name of its input interface.
     pub port: (u32, &'d [u8]),
     /// The second in local time, `None` if it is unknown, and the nanoseconds in it.
-    pub time: (Option<Civil>, u64),
+    pub time: (Option<LocalTime>, u64),
     /// EtherType.
     pub ethertype: u16,
     /// The number of copied bytes, and its original length.
@@ -109,7 +109,8 @@ mod tests {
     }
     #[test]
     fn packets_of_software_and_of_hardware() {
-        let at = Civil { year: 2026, month: 11, day: 8, hour: 1, minute: 2, second: 3, weekday: 0 };
+        let at =
+            LocalTime { year: 2026, month: 11, day: 8, hour: 1, minute: 2, second: 3, weekday: 0, utc_offset_s: 0 };
         let alert = PacketAlert {
             place: AlertPlace::Function(b"tcp_v4_rcv+0x9a/0xf20", 0xffff_ffff_81b3_a20a),
             port: (1, b""),

@@ -10,11 +10,12 @@ mod switches;
 
 use super::text::{self, warn};
 use crate::nstat::output::NstatWriter;
+use crate::strerror::strerror;
 use counters::read_sockets;
 use history::{CounterEntry, History, HistoryFault};
 use record::rows::CounterSource;
 use switches::{NstatOptions, NstatTask, Refusal};
-use sys::{Errno, Host};
+use sys::Host;
 
 const USAGE: &str = include_str!("usage.txt");
 
@@ -106,7 +107,7 @@ fn show_counters(options: &NstatOptions) -> u8 {
     }
     let to_keep = history::text(options, &now, before.as_deref().unwrap_or_default());
     if let Some(Err(error)) = kept.map(|history| history.replace(&to_keep)) {
-        complain(&format!("ftruncate: {}", words_of(&error)));
+        complain(&format!("ftruncate: {}", strerror(&error)));
     }
     code
 }
@@ -152,7 +153,7 @@ fn read_counters() -> Result<Vec<CounterEntry>, sys::SysError> {
 
 fn report(fault: &HistoryFault) -> u8 {
     match fault {
-        HistoryFault::Open(error) => complain(&format!("open history file: {}", words_of(error))),
+        HistoryFault::Open(error) => complain(&format!("open history file: {}", strerror(error))),
         HistoryFault::Lock(error) => complain(&format!("flock history file: {error}")),
         HistoryFault::NotOurs => {
             complain("something is so wrong with history file, that I prefer not to proceed.");
@@ -163,13 +164,6 @@ fn report(fault: &HistoryFault) -> u8 {
         }
     }
     WRONG
-}
-
-/// The system's text for an error, as in perror(3).
-fn words_of(error: &std::io::Error) -> String {
-    let words = error.raw_os_error().map_or_else(|| error.to_string(), |number| Errno(number).to_string());
-    let mut letters = words.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// Prints `nstat: WORDS` on stderr.

@@ -7,6 +7,7 @@ use super::flags::Flags;
 use super::stop::Stop;
 use super::tables::{Db, Family};
 use crate::ss::output::show;
+use crate::strerror::strerror;
 use lookups::session::Session;
 use netlink::{AnswerMessage, Messages};
 use record::rows::{Sockets, need};
@@ -45,10 +46,10 @@ pub(super) fn write(session: &Session, flags: &Flags, name: &[u8]) -> Result<u8,
     }
     let to: Box<dyn Write> = match name.first() {
         Some(b'-') => Box::new(runtime::stdout::Stdout::new()),
-        _ => Box::new(open_output(OsStr::from_bytes(name)).map_err(|error| {
-            let text = error.to_string();
-            Stop::fail(format!("fopen dump file: {}", text.split(" (os error").next().unwrap_or_default()), 255)
-        })?),
+        _ => Box::new(
+            open_output(OsStr::from_bytes(name))
+                .map_err(|error| Stop::fail(format!("fopen dump file: {}", strerror(&error)), 255))?,
+        ),
     };
     let mut out = Out::new(to);
     for six in families(flags) {
@@ -164,10 +165,7 @@ impl Source<Sockets> for FileSource {
 }
 
 fn read(file: &OsStr) -> Result<Vec<u8>, String> {
-    infile::read(Path::new(file), FILE_BYTES_MAX).map_err(|error| {
-        let text = error.to_string();
-        format!("fopen($TCPDIAG_FILE): {}", text.split(" (os error").next().unwrap_or_default())
-    })
+    infile::read(Path::new(file), FILE_BYTES_MAX).map_err(|error| format!("fopen($TCPDIAG_FILE): {}", strerror(&error)))
 }
 
 #[cfg(test)]

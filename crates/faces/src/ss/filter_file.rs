@@ -1,6 +1,7 @@
 //! `-F FILE`: reads the expression, or the rest of it, from a file.
 
 use super::stop::Stop;
+use crate::strerror::strerror;
 use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
@@ -22,15 +23,9 @@ pub(super) fn read(name: &[u8]) -> Result<Vec<Vec<u8>>, Stop> {
     };
     let text = text.map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => Stop::fail("Too long filter file".to_owned(), 255),
-        _ => Stop::fail(format!("fopen filter file: {}", in_words(&error)), 255),
+        _ => Stop::fail(format!("fopen filter file: {}", strerror(&error)), 255),
     })?;
     lines(&text)
-}
-
-/// The system's error text, without the number that Rust appends.
-fn in_words(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// The significant lines. Skips comments, and lines that begin with the digit 0, which ss treats as empty.

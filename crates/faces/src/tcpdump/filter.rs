@@ -61,7 +61,7 @@ const FILE_MAX: u64 = 1 << 20;
 fn read(path: &Path) -> Result<String, String> {
     let shown = sys::escape_bytes(path.as_os_str().as_encoded_bytes());
     let text = sys::infile::read(path, FILE_MAX);
-    let text = text.map_err(|error| format!("can't open {shown}: {}", super::system_words(&error)))?;
+    let text = text.map_err(|error| format!("can't open {shown}: {}", crate::strerror::strerror(&error)))?;
     String::from_utf8(text).map_err(|_| format!("can't open {shown}: it is not UTF-8 text"))
 }
 

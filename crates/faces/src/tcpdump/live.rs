@@ -12,14 +12,14 @@ use capture::{CaptureControl, CapturePlace, CaptureReport, Delivery, FollowPacke
 use host::LinksReader;
 use host::users::Account;
 use packet::put_untagged;
+use packet_files::can_write_unprivileged;
 use packet_files::formats::{LOOPBACK, write_sll, write_sll2};
-use packet_files::is_ours;
 use pcapfilter::{Metadata, Packet, PacketOrigin};
 use record::rows::{CapturedPacket, CapturedPackets, Link, LinkType};
 use record::{Demand, Next, SinkError, SourceError, SourceFault, Stream, StreamState};
+use runtime::local_time::local_time;
 use runtime::rights::{NeededRights, account};
 use runtime::stdout::Stdout;
-use shipping::zone;
 use sinks::Out;
 use std::borrow::Cow;
 use std::cell::{Cell, RefCell};
@@ -46,7 +46,7 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
     let clock = stamp_clock(run, &device);
     // Both must happen before privileges are dropped; the first use of the time zone reads its file.
     let user = run.live.user.as_deref().map(account).transpose()?;
-    let _ = zone(0);
+    let _ = local_time(0);
     sys::SignalHandlers::install().map_err(|error| error.to_string())?;
     sys::signal::report_on_usr1().map_err(|error| error.to_string())?;
     sys::signal::flush_on_usr2().map_err(|error| error.to_string())?;
@@ -69,7 +69,7 @@ pub(super) fn capture(run: &TcpdumpRun) -> Result<(), String> {
 /// The rights that the run keeps. Like tcpdump, keeps CAP_DAC_OVERRIDE for `-w` if `-Z` changes the user or other
 /// users' permissions are required to write the file.
 pub(super) fn needed_rights(run: &TcpdumpRun, account: Option<Account>) -> NeededRights {
-    let overrides = |path: &PathBuf| account.is_some() || !is_ours(path);
+    let overrides = |path: &PathBuf| account.is_some() || !can_write_unprivileged(path);
     let caps = if run.save.path.as_ref().is_some_and(overrides) { &[Cap::DacOverride][..] } else { &[] };
     let makes_files_in = saving::later_folder(&run.save).into_iter().collect();
     NeededRights { account, caps: CapSet::from_caps(caps), makes_files_in, ..NeededRights::default() }
@@ -332,7 +332,7 @@ impl LiveFace<'_> {
         let mut bytes = CapturedBytes { link_type, bytes, len, time_ns, far: None };
         let mut metadata = Some(Metadata {
             vlan_tag: None,
-            packet_type: row.packet_type.map_or(0, |aim| aim as u8),
+            packet_type: row.packet_type.map_or(0, |packet_type| packet_type as u8),
             ifindex: row.ifindex,
         });
         if let Some(link_type) = self.cooked {

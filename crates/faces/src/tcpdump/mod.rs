@@ -14,6 +14,7 @@ mod switches;
 
 use super::Call;
 use super::text::{self, warn};
+use crate::strerror::strerror;
 use crate::tcpdump::output::{CapturedBytes, Tcpdump, TcpdumpOptions};
 use capture::{FileError, FileFault, FilePacket, PacketFile, SNAPLEN_MAX};
 use filter::PacketFilter;
@@ -22,9 +23,9 @@ use packet_files::is_input;
 use pcapfilter::{Packet, PacketOrigin};
 use record::SinkError;
 use record::rows::{CapturedPacket, LinkType, UnusualTime};
+use runtime::local_time::local_time;
 use runtime::stdout::Stdout;
 use saving::{SaveResult, SavedKind, Saver, saved_link_type};
-use shipping::zone;
 use sinks::Out;
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
@@ -57,7 +58,7 @@ pub(crate) fn switches() -> Vec<String> {
 
 /// True if the arguments are switches of tcpdump and an expression that compiles for Ethernet.
 pub(crate) fn accepts(call: &Call) -> bool {
-    match switches::parse(call.words(), TcpdumpOptions::new(zone)) {
+    match switches::parse(call.words(), TcpdumpOptions::new(local_time)) {
         Ok(TcpdumpCall::Run(run)) => {
             let origin = PacketOrigin::Live { vlan_beside: true };
             PacketFilter::new(&run, u32::from(LinkType::ETHERNET.0), origin, SNAPLEN_MAX, 0).is_ok()
@@ -69,7 +70,7 @@ pub(crate) fn accepts(call: &Call) -> bool {
 
 /// Runs the face; returns the exit code.
 pub(crate) fn run(call: &Call) -> u8 {
-    let done = match switches::parse(call.words(), TcpdumpOptions::new(zone)) {
+    let done = match switches::parse(call.words(), TcpdumpOptions::new(local_time)) {
         Ok(TcpdumpCall::Help) => return text::print(HELP, FAILED),
         Ok(TcpdumpCall::Version) => return text::print(VERSION, FAILED),
         Ok(TcpdumpCall::Misused(message)) => {
@@ -144,16 +145,10 @@ impl FileOfRun<'_> {
 fn open_error(path: &Path, error: &FileError) -> String {
     match &error.fault {
         FileFault::Io(io) if io.raw_os_error().is_some() && io.kind() != std::io::ErrorKind::IsADirectory => {
-            format!("{}: {}", sys::escape_bytes(path.as_os_str().as_bytes()), system_words(io))
+            format!("{}: {}", sys::escape_bytes(path.as_os_str().as_bytes()), strerror(io))
         }
         _ => error.to_string(),
     }
-}
-
-/// The text of strerror(3) for an error.
-fn system_words(error: &std::io::Error) -> String {
-    let words = error.to_string();
-    words.split(" (os error").next().unwrap_or_default().to_owned()
 }
 
 /// Prints the packets of all files in turn; the error is tcpdump's message. After a file that ends with an error, the
@@ -230,7 +225,7 @@ fn read_files(run: &TcpdumpRun, saver: &mut Option<Saver>) -> Result<(), String>
 /// files named by a list (`-V`) are opened later.
 fn confine(run: &TcpdumpRun, names: Option<&NamesEnd>) -> Result<(), String> {
     // The first use of the time zone reads its file.
-    let _ = zone(0);
+    let _ = local_time(0);
     let mut needed = live::needed_rights(run, None);
     if run.rare.file_list.is_some() {
         needed.reads_files = true;
@@ -325,7 +320,7 @@ fn saved_row<'p>(packet: &FilePacket<'p>) -> CapturedPacket<'p> {
         ifindex: packet.number,
         iface: packet.iface_name,
         link_type: saved_link_type(link_type(packet.link_type)),
-        packet_type: packet.aim,
+        packet_type: packet.packet_type,
         len: packet.len,
         frame: packet.bytes,
         ..CapturedPacket::default()

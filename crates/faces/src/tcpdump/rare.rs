@@ -103,7 +103,7 @@ pub(super) fn listed_files(list: &Path) -> Result<Vec<PathBuf>, String> {
     };
     let text = text.map_err(|error| match error.kind() {
         ErrorKind::FileTooLarge => format!("the list of files is longer than {} MiB", LIST_MAX >> 20),
-        _ => format!("Unable to open file: {}", super::system_words(&error)),
+        _ => format!("Unable to open file: {}", crate::strerror::strerror(&error)),
     })?;
     let lines = text.strip_suffix(b"\n").unwrap_or(&text).split(|byte| *byte == b'\n');
     let lines = lines.map(|line| PathBuf::from(std::ffi::OsString::from_vec(line.to_vec())));

@@ -4,7 +4,7 @@ use super::save_switches::SaveSwitches;
 use super::say;
 use packet_files::formats::{CapturedPcap, CapturedPcapNg, IfaceStatistics};
 use packet_files::{
-    CommandRequest, FileCommands, FileEnd, FileSeries, NewFile, NextName, OutputFile, PacketFormat, folder_of, words_of,
+    CommandRequest, FileCommands, FileEnd, FileSeries, NewFile, NextName, OutputFile, PacketFormat, folder_of,
 };
 use record::rows::{CapturedPacket, LinkType};
 use std::ffi::{CString, OsStr, OsString};
@@ -144,7 +144,7 @@ impl Saver {
         let (Some(path), Some(program)) = (switches.several(), &switches.command) else { return Ok(None) };
         let prefix = SaveNames::new(path, switches).prefix();
         let started = FileCommands::start(&CommandRequest { program, prefix: &prefix, user });
-        started.map(Some).map_err(|error| format!("compress_savefile: fork failed: {}", words_of(&error)))
+        started.map(Some).map_err(|error| format!("compress_savefile: fork failed: {}", sys::io_error_text(&error)))
     }
 
     /// Creates the first file; `None` without `-w`.
@@ -323,7 +323,7 @@ pub(super) fn saved_link_type(link_type: LinkType) -> LinkType {
 
 /// tcpdump's message for a file that cannot be opened.
 fn not_opened(path: &Path, error: &io::Error) -> String {
-    format!("{}: {}", sys::escape_bytes(path.as_os_str().as_bytes()), super::system_words(error))
+    format!("{}: {}", sys::escape_bytes(path.as_os_str().as_bytes()), crate::strerror::strerror(error))
 }
 
 /// The directory in which later files are created.

@@ -11,9 +11,10 @@ mod switches;
 use super::Call;
 use super::text::print;
 use file::Complaint;
+use runtime::local_time::local_time;
 use runtime::messages::print_message;
 use shipping::ShipRequest;
-use shipping::{UlogdTuning, zone};
+use shipping::UlogdTuning;
 use stacks::Output;
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -73,7 +74,7 @@ fn run_file(config: &Path, pid_file: Option<&Path>, call: &Call) -> Result<u8, V
     let (bytes, _) =
         infile::read_trusted(config, CONFIG_MAX).map_err(|error| vec![format!("cannot read {shown}: {error}")])?;
     let text = String::from_utf8(bytes).map_err(|_| vec![format!("cannot read {shown}: it is not UTF-8 text")])?;
-    let now = i64::try_from(sys::clock::wall_ns() / 1_000_000_000).ok().and_then(zone);
+    let now = i64::try_from(sys::clock::wall_ns() / 1_000_000_000).ok().and_then(local_time);
     let now = now.ok_or_else(|| vec!["the local time is unknown".to_owned()])?;
     let with_lines = |complaints: Vec<Complaint>| {
         complaints.iter().map(|complaint| format!("{shown}:{}: {}", complaint.line, complaint.text)).collect::<Vec<_>>()

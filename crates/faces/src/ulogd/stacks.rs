@@ -4,8 +4,9 @@ use super::file::{Complaint, Section, Setting, read};
 use super::settings::Settings;
 use export::{Address, Format, Framing, Target};
 use shipping::UlogdTuning;
+use sinks::LocalTime;
 use sinks::syslog::Priority;
-use sinks::ulogd::{LocalTime, Stages};
+use sinks::ulogd::Stages;
 use std::path::{Path, PathBuf};
 
 /// One stack.

@@ -2,7 +2,7 @@
 
 use faces::tcpdump::output::{CapturedBytes, Dump, PacketType, Stamp, Tcpdump, TcpdumpOptions};
 use record::rows::LinkType;
-use sinks::ulogd::LocalTime;
+use sinks::LocalTime;
 use std::fs;
 use std::process::Command;
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -407,15 +407,15 @@ fn put_packet(number: u32, flags: Option<u32>, place: &FramePlace, frame: &[u8],
 }
 
 /// Returns `epb_flags`: the direction, and the type of destination.
-fn flags(aim: PktType) -> u32 {
-    let reception = match aim {
+fn flags(packet_type: PktType) -> u32 {
+    let reception = match packet_type {
         PktType::Host => 1,
         PktType::Multicast => 2,
         PktType::Broadcast => 3,
         PktType::OtherHost => 4,
         PktType::Outgoing => 0,
     };
-    reception << 2 | if aim.is_outgoing() { OUTBOUND } else { INBOUND }
+    reception << 2 | if packet_type.is_outgoing() { OUTBOUND } else { INBOUND }
 }
 
 #[cfg(test)]
@@ -505,7 +505,7 @@ mod tests {
     fn issue_13_packets_of_any_length_are_complete_with_their_trailer() {
         let bytes: Vec<u8> = (1..=200).collect();
         for (frame, packet_type) in
-            (0..bytes.len()).flat_map(|length| [None, Some(PktType::Host)].map(|aim| (length, aim)))
+            (0..bytes.len()).flat_map(|length| [None, Some(PktType::Host)].map(|packet_type| (length, packet_type)))
         {
             let frame = &bytes[..frame];
             let packet = CapturedFrame { len: 300, frame, packet_type, ..CapturedFrame::default() };

@@ -38,7 +38,7 @@ pub fn write_sll2(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) ->
     out.extend_from_slice(&[0, 0]);
     out.extend_from_slice(&row.ifindex.to_be_bytes());
     out.extend_from_slice(&hardware.to_be_bytes());
-    out.push(row.packet_type.map_or(0, |aim| aim as u8));
+    out.push(row.packet_type.map_or(0, |packet_type| packet_type as u8));
     out.push(address.len() as u8);
     out.extend_from_slice(address);
     out.resize(HEADER, 0);
@@ -50,7 +50,7 @@ pub fn write_sll2(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) ->
 pub fn write_sll(row: &CapturedPacket<'_>, hardware: u16, out: &mut Vec<u8>) -> u32 {
     let Sender { protocol, skipped, address } = sender(row);
     out.clear();
-    out.extend_from_slice(&row.packet_type.map_or(0, |aim| aim as u16).to_be_bytes());
+    out.extend_from_slice(&row.packet_type.map_or(0, |packet_type| packet_type as u16).to_be_bytes());
     out.extend_from_slice(&hardware.to_be_bytes());
     out.extend_from_slice(&(address.len() as u16).to_be_bytes());
     out.extend_from_slice(address);

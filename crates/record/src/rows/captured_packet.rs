@@ -426,8 +426,8 @@ fn mac<'r>(row: &'r CapturedPacket<'_>, at: usize) -> Value<'r> {
     if row.link.addresses.is_some() { Value::Bytes(&row.macs[at]) } else { Value::Null }
 }
 
-fn direction<'r>(aim: PktType) -> Value<'r> {
-    Value::Name(DIRECTIONS[usize::from(aim.is_outgoing())])
+fn direction<'r>(packet_type: PktType) -> Value<'r> {
+    Value::Name(DIRECTIONS[usize::from(packet_type.is_outgoing())])
 }
 
 fn vlan_id<'r>(tag: Option<u16>) -> Value<'r> {
@@ -477,7 +477,7 @@ table! {
     direction: Name(DIRECTIONS) = own(|row| row.packet_type.map_or(Value::Null, direction)),
         kernel "sll_pkttype", show Show::Wide;
     /// Packet type reported by the kernel: host, broadcast, multicast, other_host or outgoing.
-    packet_type: Name(AIMS) = own(|row| row.packet_type.map_or(Value::Null, |aim| Value::Name(aim.word()))),
+    packet_type: Name(AIMS) = own(|row| row.packet_type.map_or(Value::Null, |kind| Value::Name(kind.word()))),
         kernel "sll_pkttype";
     /// Source link-layer (MAC) address.
     src_mac: Text = own(|row| mac(row, 0)), needs capture_need::MACS;

@@ -3,7 +3,7 @@
 //! A filter accepts the same units, so displayed values can be typed. Omitted digits are cut off, not rounded.
 
 use super::cell::Form;
-use crate::Civil;
+use crate::LocalTime;
 use record::text::{put_i64, put_u64};
 use record::{Column, Kind, Value};
 
@@ -13,7 +13,7 @@ pub struct LocalClock {
     /// Returns the present time in seconds since 1970.
     pub now_s: fn() -> i64,
     /// Returns the local date and time of a time in seconds since 1970; `None` if it is unknown.
-    pub local: fn(i64) -> Option<Civil>,
+    pub local: fn(i64) -> Option<LocalTime>,
 }
 
 /// The unit of a column's cells.
@@ -203,11 +203,11 @@ fn put_duration(out: &mut Vec<u8>, us: u64) {
 mod tests {
     use super::*;
 
-    fn noon(seconds: i64) -> Option<Civil> {
+    fn noon(seconds: i64) -> Option<LocalTime> {
         let day = u8::try_from(seconds / 86_400 + 1).ok()?;
         let part = |n: i64| u8::try_from(n).unwrap_or(0);
         let (hour, minute, second) = (part(seconds / 3600 % 24), part(seconds / 60 % 60), part(seconds % 60));
-        Some(Civil { year: 1970, month: 1, day, hour, minute, second, weekday: 0 })
+        Some(LocalTime { year: 1970, month: 1, day, hour, minute, second, weekday: 0, utc_offset_s: 0 })
     }
 
     fn shown(kind: Kind, cell: Value<'_>) -> String {

@@ -1,25 +1,6 @@
 //! Local time in the tool's layouts, formatted once per second.
 
-/// A point in local time.
-#[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct LocalTime {
-    /// Year, e.g. 2026.
-    pub year: i32,
-    /// 1 to 12.
-    pub month: u8,
-    /// 1 to 31.
-    pub day: u8,
-    /// 0 to 23.
-    pub hour: u8,
-    /// 0 to 59.
-    pub minute: u8,
-    /// 0 to 60.
-    pub second: u8,
-    /// 0 = Sunday.
-    pub weekday: u8,
-    /// Seconds east of UTC.
-    pub utc_offset_s: i32,
-}
+use crate::LocalTime;
 
 /// Returns the local time of seconds since 1970; `None` if it is unknown. Called once per second.
 pub type Zone = fn(i64) -> Option<LocalTime>;

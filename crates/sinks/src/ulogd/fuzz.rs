@@ -1,6 +1,7 @@
 //! The entry point of the fuzzer: messages of any record keep their form.
 
-use super::{Gprint, Json, JsonOptions, LocalTime, Logemu, Oprint, Stages, UlogdStyle, Xml};
+use super::{Gprint, Json, JsonOptions, Logemu, Oprint, Stages, UlogdStyle, Xml};
+use crate::LocalTime;
 use record::Lookups;
 use record::rows::LogRecord;
 

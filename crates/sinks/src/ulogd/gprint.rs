@@ -1,10 +1,11 @@
 //! GPRINT: keys and values of a record, on one line.
 
 use super::UlogdStyle;
-use super::clock::{LocalTime, SecondText, put_slashed};
+use super::clock::{SecondText, put_slashed};
 use super::keys::{KeyWriter, Name, Record, Stages, put_keys};
 use super::logemu::{put, put_hardware, put_marked, put_outside};
 use super::names::IfaceNames;
+use crate::LocalTime;
 use record::rows::LogRecord;
 use record::text::{Line, put_log_text};
 use record::{Addr, Lookups};

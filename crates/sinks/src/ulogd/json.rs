@@ -1,9 +1,10 @@
 //! JSON: one object per line.
 
 use super::UlogdStyle;
-use super::clock::{LocalTime, SecondText, microseconds, put_iso, put_offset};
+use super::clock::{SecondText, microseconds, put_iso, put_offset};
 use super::keys::{KeyWriter, Name, Record, Stages, put_keys};
 use super::names::IfaceNames;
+use crate::LocalTime;
 use record::rows::LogRecord;
 use record::text::{Line, put_json};
 use record::{Addr, Lookups};

@@ -18,7 +18,7 @@ mod packet;
 mod tests;
 mod xml;
 
-pub use clock::{LocalTime, Zone};
+pub use clock::Zone;
 pub use database::{KEYS, KeyValue, KeyValues};
 pub use fuzz::fuzz_ulogd_formats;
 pub use gprint::Gprint;

@@ -1,5 +1,6 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
+use crate::LocalTime;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use record::rows::{Fragment, IcmpHeader, LogRecord, PacketHeaders, TcpHeader, Transport};

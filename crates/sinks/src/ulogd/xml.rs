@@ -1,8 +1,9 @@
 //! XML: one element per record.
 
 use super::UlogdStyle;
-use super::clock::{LocalTime, SecondText};
+use super::clock::SecondText;
 use super::logemu::put_outside;
+use crate::LocalTime;
 use record::Lookups;
 use record::rows::LogRecord;
 use record::text::{Line, put_u64, u64_len};

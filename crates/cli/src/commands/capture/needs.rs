@@ -3,7 +3,7 @@
 use super::Capture;
 use engine::Plan;
 use export::{Address, Target};
-use packet_files::{folder_of, is_ours};
+use packet_files::{can_write_unprivileged, folder_of};
 use record::LookupId;
 use record::rows::CapturedPackets;
 use runtime::rights::{NeededRights, account};
@@ -18,7 +18,7 @@ impl Capture {
         let account = self.user.as_deref().map(account).transpose()?;
         let series = self.output.as_deref().filter(|_| self.rotation.is_some());
         let mut paths = ship.into_iter().flat_map(files).chain(series);
-        let is_somebody_elses = paths.any(|path| !is_ours(path));
+        let is_somebody_elses = paths.any(|path| !can_write_unprivileged(path));
         let caps = if is_somebody_elses && account.is_none() { &[Cap::DacOverride][..] } else { &[] };
         Ok(NeededRights {
             account,

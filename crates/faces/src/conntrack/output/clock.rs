@@ -2,7 +2,7 @@
 
 use super::line_writer::{Element, LineWriter};
 use crate::pieces::{LineBuffer, Padded, Right, list, put};
-use sinks::{Civil, Clock};
+use sinks::{Clock, LocalTime};
 
 const WEEKDAYS: [&str; 7] = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
@@ -20,7 +20,7 @@ pub(super) fn age_s(start_s: i64, end_s: i64, bug_compatible: bool) -> u64 {
 }
 
 /// Appends a time in the form of ctime(3), without the newline: `Sat Nov 21 12:42:50 2026`.
-pub fn put_moment(out: &mut Vec<u8>, at: Civil) {
+pub fn put_moment(out: &mut Vec<u8>, at: LocalTime) {
     put_civil(out, at);
 }
 
@@ -32,7 +32,7 @@ pub(super) fn put_ctime(line: &mut LineWriter<'_>, clock: &dyn Clock, seconds: i
     }
 }
 
-fn put_civil(line: &mut impl LineBuffer, at: Civil) {
+fn put_civil(line: &mut impl LineBuffer, at: LocalTime) {
     let name = |names: &'static [&'static str], index: u8| names.get(usize::from(index)).copied().unwrap_or("???");
     put!(
         line,

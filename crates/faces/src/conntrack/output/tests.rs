@@ -6,7 +6,7 @@ use super::*;
 use record::Addr;
 use record::rows::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, Expectation, ip_proto};
 use sinks::Out;
-use sinks::{Civil, Clock};
+use sinks::{Clock, LocalTime};
 
 /// A stopped clock, in UTC.
 struct Still;
@@ -16,11 +16,11 @@ impl Clock for Still {
         1_795_264_980
     }
 
-    fn local(&self, seconds: i64) -> Option<Civil> {
+    fn local(&self, seconds: i64) -> Option<LocalTime> {
         let second = seconds.rem_euclid(60) as u8;
         let minute = (seconds / 60).rem_euclid(60) as u8;
         let hour = (seconds / 3600).rem_euclid(24) as u8;
-        Some(Civil { year: 2026, month: 11, day: 21, hour, minute, second, weekday: 6 })
+        Some(LocalTime { year: 2026, month: 11, day: 21, hour, minute, second, weekday: 6, utc_offset_s: 0 })
     }
 }
 

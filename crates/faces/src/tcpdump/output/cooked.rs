@@ -16,7 +16,7 @@ const SLL2_BYTES: usize = 20;
 
 /// The fields of a header.
 struct CookedHeader<'c> {
-    aim: u8,
+    packet_type: u8,
     kind: u16,
     /// The sender's address, if it is an Ethernet address.
     address: Option<&'c [u8]>,
@@ -30,7 +30,7 @@ pub(super) fn sll(line: &mut Line<'_>, bytes: &[u8], length: usize) -> Printed {
     part(bytes, 0, SLL_BYTES)?;
     let cooked = CookedHeader {
         // The high byte is 0 in all known values.
-        aim: u8::try_from(be16(bytes, 0)?).unwrap_or(u8::MAX),
+        packet_type: u8::try_from(be16(bytes, 0)?).unwrap_or(u8::MAX),
         kind: be16(bytes, 14)?,
         address: if be16(bytes, 4)? == 6 { bytes.get(6..12) } else { None },
         interface: None,
@@ -47,7 +47,7 @@ pub(super) fn sll2(line: &mut Line<'_>, bytes: &[u8], length: usize, interface: 
     part(bytes, 0, SLL2_BYTES)?;
     let number = be32(bytes, 4)?;
     let cooked = CookedHeader {
-        aim: u8_at(bytes, 10)?,
+        packet_type: u8_at(bytes, 10)?,
         kind: be16(bytes, 0)?,
         address: if u8_at(bytes, 11)? == 6 { bytes.get(12..18) } else { None },
         interface: Some(number),
@@ -56,9 +56,9 @@ pub(super) fn sll2(line: &mut Line<'_>, bytes: &[u8], length: usize, interface: 
     put!(line, PacketText(name.as_bytes()));
     pad(line, name.len(), 5);
     put!(line, " ");
-    let aim = aim_name(cooked.aim);
-    put!(line, aim);
-    pad(line, aim.len(), 3);
+    let packet_type = packet_type_name(cooked.packet_type);
+    put!(line, packet_type);
+    pad(line, packet_type.len(), 3);
     put!(line, " ");
     if line.options.link_header {
         put_header(line, &cooked, length);
@@ -73,8 +73,8 @@ fn pad(line: &mut Line<'_>, from: usize, to: usize) {
 }
 
 /// Returns the word for the destination of a packet.
-fn aim_name(aim: u8) -> &'static str {
-    match aim {
+fn packet_type_name(packet_type: u8) -> &'static str {
+    match packet_type {
         0 => "In",
         1 => "B",
         2 => "M",
@@ -88,9 +88,9 @@ fn put_header(line: &mut Line<'_>, cooked: &CookedHeader<'_>, length: usize) {
     if let Some(number) = cooked.interface {
         put!(line, "ifindex ", number, " ");
     } else {
-        let aim = aim_name(cooked.aim);
-        pad(line, aim.len(), 3);
-        put!(line, aim, " ");
+        let packet_type = packet_type_name(cooked.packet_type);
+        pad(line, packet_type.len(), 3);
+        put!(line, packet_type, " ");
     }
     if let Some(address) = cooked.address {
         put!(line, Ethernet(address), " ");

@@ -128,7 +128,7 @@ fn put_padded(out: &mut Vec<u8>, n: u64, digits: usize) {
 mod tests {
     use super::*;
     use record::rows::LinkType;
-    use sinks::ulogd::LocalTime;
+    use sinks::LocalTime;
 
     /// The hour of the day, of a zone where each year begins at 0.
     fn zone(second: i64) -> Option<LocalTime> {

@@ -47,7 +47,9 @@ pub use names::{Proto, State, Timer};
 pub use nested::{OwnedList, OwnedObject, OwnedValue, ToValue};
 pub use owner::{Comm, HoldingKind, Owner};
 pub use row_cells::RowCells;
-pub use row_shape::{MESSAGE, NANOS, NUMBERS, NumberKind, RowShape, ShapeColumn};
+pub use row_shape::{
+    MESSAGE, NANOS, NUMBERS, NumberKind, RowShape, ShapeColumn, V6_ADDRESSES, V6_WORDS, put_v6_at, v6_at, v6_index,
+};
 pub use row_stats::RowStats;
 pub use scan_through::scan_through;
 pub use schema::{FieldInfo, Schema};

@@ -154,8 +154,8 @@ impl<T: Shipped> Shipment<T> {
                 let noted = [own, &notice.cells].concat();
                 for output in outputs.iter_mut() {
                     match (output.has_words, notice.is_fold) {
-                        (true, _) => output.held_no_more(row, &mut &noted[..], cells.lookups(), &notice.words),
-                        (false, false) => output.held_no_more(row, &mut &own[..], cells.lookups(), b""),
+                        (true, _) => output.ship_held_row(row, &mut &noted[..], cells.lookups(), &notice.words),
+                        (false, false) => output.ship_held_row(row, &mut &own[..], cells.lookups(), b""),
                         (false, true) => {}
                     }
                 }
@@ -236,7 +236,7 @@ impl<T: Shipped> Shipper<T> {
     }
 
     /// Ships a row that stands for others.
-    fn held_no_more(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
+    fn ship_held_row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
         // An output added by a reload did not exist when the row was kept.
         self.pending.held = self.pending.held.saturating_sub(self.writer.takes(row).into());
         self.noted_row(row, cells, lookups, words);

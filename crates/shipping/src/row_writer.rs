@@ -91,7 +91,7 @@ pub trait Shipped: Table {
     /// The kind of a number of its shape.
     fn number_kind(number: usize) -> NumberKind {
         let _ = number;
-        NumberKind::Decimal { largest: 0 }
+        NumberKind::Decimal { smallest: 0, largest: 0 }
     }
 
     /// Hands out a copy of the row, which has a shape, with other numbers; `memory` is a buffer for its packet.

@@ -2,13 +2,15 @@
 
 use super::slot::{DueSlot, ShapeSlot, SlotAnswer};
 use crate::row_writer::Shipped;
-use record::{Columns, MESSAGE, NumberKind, RowCells, RowShape, ShapeColumn, Table, Value};
+use record::{
+    Addr, Columns, MESSAGE, NUMBERS, NumberKind, RowCells, RowShape, ShapeColumn, Table, Value, v6_at, v6_index,
+};
 use sinks::syslog::SEQUENCE_ID_MAX;
 
 /// Number of cached shapes.
 ///
-/// Bound: shapes of messages that log records share. Beyond: further records are rendered in full, which takes up to
-/// twice as long. By: any sender of packets with new headers.
+/// Bound: shapes of messages that log records share. Beyond: further records are rendered in full, which takes two to
+/// three times as long. By: any sender of packets with new headers.
 const SLOTS: usize = 64;
 
 /// Writes the message for a row with these cells. The number is the sequence number of the message.
@@ -46,9 +48,11 @@ impl TextCache {
         match slot.find(&shape) {
             SlotAnswer::Ready(text) => return text.put(&shape.numbers, out),
             SlotAnswer::Due(due) => build::<T>(due, &self.columns, shape.second, row, cells.all_cells(), write),
-            SlotAnswer::NotReady => {}
+            SlotAnswer::NotReady => return write(row, cells, number, out),
         }
+        let begin = out.len();
         write(row, cells, number, out);
+        slot.check(&shape.numbers, out.get(begin..).unwrap_or_default());
     }
 }
 
@@ -57,7 +61,7 @@ fn find_number<T: Shipped>(column: &str) -> Option<Option<usize>> {
     match T::shape_column(column) {
         ShapeColumn::Shared => Some(None),
         ShapeColumn::Number(number) => Some(Some(number)),
-        // Only rows that stand for others have these columns, and they are not written from the cache.
+        // Null except in rows that stand for others, which `RowWriter::write_noted` writes.
         ShapeColumn::Other if matches!(column, "folded" | "folded_since" | "limited") => Some(None),
         ShapeColumn::Other => None,
     }
@@ -88,8 +92,12 @@ fn build<T: Shipped>(
     due.build(number_kind::<T>, &mut |numbers, out| {
         out.clear();
         T::varied(row, numbers, &mut packet, &mut |row| {
-            let number = |column: usize| numbers.get(columns.get(column).copied().flatten()?).copied();
-            let cells = cells.iter().enumerate().map(|(column, cell)| replace_number(*cell, number(column), second));
+            let number = |column: usize| columns.get(column).copied().flatten();
+            let replaced = |(column, cell): (usize, &_)| match number(column) {
+                Some(number) => replace_number(*cell, number, numbers, second),
+                None => *cell,
+            };
+            let cells = cells.iter().enumerate().map(replaced);
             let cells: Vec<Value<'_>> = cells.collect();
             write(row, &mut &cells[..], numbers[MESSAGE].into(), out);
         });
@@ -98,17 +106,19 @@ fn build<T: Shipped>(
 
 fn number_kind<T: Shipped>(number: usize) -> NumberKind {
     match number {
-        MESSAGE => NumberKind::Decimal { largest: SEQUENCE_ID_MAX as u32 },
+        MESSAGE => NumberKind::Decimal { smallest: 0, largest: SEQUENCE_ID_MAX as u32 },
         _ => T::number_kind(number),
     }
 }
 
 /// A cell with its number replaced. Null stays null.
-fn replace_number(cell: Value<'_>, number: Option<u32>, second: u64) -> Value<'_> {
-    match (cell, number) {
-        (Value::U64(_), Some(n)) => Value::U64(n.into()),
-        (Value::Addr(_), Some(n)) => Value::Addr(record::Addr::V4(n.to_be_bytes())),
-        (Value::Time(_), Some(n)) => Value::Time(second * 1_000_000_000 + u64::from(n)),
+fn replace_number<'v>(cell: Value<'v>, number: usize, numbers: &[u32; NUMBERS], second: u64) -> Value<'v> {
+    let n = numbers.get(number).copied().unwrap_or(0);
+    match cell {
+        Value::U64(_) => Value::U64(n.into()),
+        Value::Addr(Addr::V4(_)) => Value::Addr(Addr::V4(n.to_be_bytes())),
+        Value::Addr(Addr::V6(_)) => Value::Addr(Addr::V6(v6_at(numbers, v6_index(number)))),
+        Value::Time(_) => Value::Time(second * 1_000_000_000 + u64::from(n)),
         _ => cell,
     }
 }

@@ -4,13 +4,11 @@
 //! comes from the code that writes whole messages, in any format. Only an [`UnverifiedText`] that yields the bytes of
 //! a third message becomes a [`SharedText`].
 
-use record::text::{SliceWriter, put_u64, put_v4};
-use record::{Addr, NUMBERS};
+use record::text::{SliceWriter, put_u64, put_v4, put_v6};
+use record::{Addr, NUMBERS, v6_at};
 
 /// Bytes of a short text, which is written with one store.
 const CHUNK: usize = 32;
-/// Longest text of a number, in bytes.
-const NUMBER: usize = 16;
 /// Bytes that the last stores may write beyond the text.
 const SLACK: usize = 64;
 
@@ -21,6 +19,8 @@ pub(super) enum NumberForm {
     Decimal,
     /// An IPv4 address.
     Address,
+    /// An IPv6 address.
+    AddressV6,
     /// Nanoseconds of a second, nine digits.
     Nanoseconds,
     /// Microseconds of a second, six digits.
@@ -28,9 +28,19 @@ pub(super) enum NumberForm {
 }
 
 impl NumberForm {
-    /// Appends the number.
-    fn put(self, n: u32, out: &mut Vec<u8>) {
+    /// Longest text, in bytes.
+    fn longest(self) -> usize {
         match self {
+            NumberForm::AddressV6 => 48,
+            NumberForm::Decimal | NumberForm::Address | NumberForm::Nanoseconds | NumberForm::Microseconds => 16,
+        }
+    }
+
+    /// Appends the number with this index.
+    fn put(self, number: usize, numbers: &[u32; NUMBERS], out: &mut Vec<u8>) {
+        let n = numbers[number];
+        match self {
+            NumberForm::AddressV6 => put_v6(out, v6_at(numbers, number)),
             NumberForm::Decimal => put_u64(out, n.into()),
             NumberForm::Address => put_v4(out, n.to_be_bytes()),
             NumberForm::Nanoseconds => out.extend_from_slice(format!("{n:09}").as_bytes()),
@@ -61,14 +71,14 @@ impl<'m> MarkedMessage<'m> {
         MarkedMessage { message, positions: Vec::new() }
     }
 
-    /// Finds the positions of the number with this index; `varied` is the same message with `other` in place of
-    /// `value`. The texts of the two numbers must differ in the first byte in each of the `forms` that the number may
-    /// have. Returns `None` if the messages differ elsewhere.
+    /// Finds the positions of the number with this index, one of the message's `numbers`; `varied` is the same message
+    /// with the number from `others`. The texts of the two must differ in the first byte in each of the `forms` that
+    /// the number may have. Returns `None` if the messages differ elsewhere.
     pub(super) fn find(
         mut self,
         (number, forms): (usize, &[NumberForm]),
-        value: u32,
-        (varied, other): (&[u8], u32),
+        numbers: &[u32; NUMBERS],
+        (varied, others): (&[u8], &[u32; NUMBERS]),
     ) -> Option<MarkedMessage<'m>> {
         let (mut at, mut varied_at) = (0, 0);
         let (mut text, mut varied_text) = (Vec::new(), Vec::new());
@@ -82,8 +92,8 @@ impl<'m> MarkedMessage<'m> {
             let form = forms.iter().find(|form| {
                 text.clear();
                 varied_text.clear();
-                form.put(value, &mut text);
-                form.put(other, &mut varied_text);
+                form.put(number, numbers, &mut text);
+                form.put(number, others, &mut varied_text);
                 rest.starts_with(&text) && varied_rest.starts_with(&varied_text)
             })?;
             self.positions.push(Position { at: at + same, bytes: text.len(), number, form: *form });
@@ -105,7 +115,8 @@ impl<'m> MarkedMessage<'m> {
         let last = self.message.get(at..)?;
         pieces.push(Piece { begin: bytes.len(), bytes: last.len(), number: None });
         bytes.extend_from_slice(last);
-        let bytes_max = bytes.len() + pieces.len() * NUMBER + SLACK;
+        let longest = pieces.iter().filter_map(|piece| Some(piece.number?.1.longest()));
+        let bytes_max = bytes.len() + longest.sum::<usize>() + SLACK;
         bytes.extend_from_slice(&[0; CHUNK]);
         Some(UnverifiedText(SharedText { bytes, pieces, bytes_max }))
     }
@@ -118,9 +129,7 @@ impl UnverifiedText {
     /// Returns the text if it yields `message` with these numbers.
     pub(super) fn verify(self, numbers: &[u32; NUMBERS], message: &[u8]) -> Option<SharedText> {
         let UnverifiedText(text) = self;
-        let mut out = Vec::new();
-        text.put(numbers, &mut out);
-        (out == message).then_some(text)
+        text.yields(numbers, message).then_some(text)
     }
 }
 
@@ -156,12 +165,20 @@ impl SharedText {
             match form {
                 NumberForm::Decimal => writer.decimal(n.into()),
                 NumberForm::Address => writer.addr(Addr::V4(n.to_be_bytes())),
+                NumberForm::AddressV6 => writer.addr(Addr::V6(v6_at(numbers, number))),
                 NumberForm::Nanoseconds => writer.fraction(n, 9),
                 NumberForm::Microseconds => writer.fraction(n, 6),
             }
         }
         let end = begin + writer.bytes_written();
         out.truncate(end);
+    }
+
+    /// True if `message` is the message with these numbers.
+    pub(super) fn yields(&self, numbers: &[u32; NUMBERS], message: &[u8]) -> bool {
+        let mut out = Vec::new();
+        self.put(numbers, &mut out);
+        out == message
     }
 
     /// Appends a short text with one store, whose end is overwritten by the following text.
@@ -200,10 +217,13 @@ mod tests {
         let text = message(ADDRESS, 443, 7);
         let times = [NumberForm::Nanoseconds, NumberForm::Microseconds];
         let (other, other_ns) = (0x2900_0201, 100_000_007);
+        let own = numbers(ADDRESS, 443, 7);
         let marked = MarkedMessage::new(&text)
-            .find((0, &[NumberForm::Address]), ADDRESS, (&message(other, 443, 7), other))
-            .and_then(|marked| marked.find((1, DECIMAL), 443, (&message(ADDRESS, 143, 7), 143)))
-            .and_then(|marked| marked.find((14, &times), 7, (&message(ADDRESS, 443, other_ns), other_ns)))
+            .find((0, &[NumberForm::Address]), &own, (&message(other, 443, 7), &numbers(other, 443, 7)))
+            .and_then(|marked| marked.find((1, DECIMAL), &own, (&message(ADDRESS, 143, 7), &numbers(ADDRESS, 143, 7))))
+            .and_then(|marked| {
+                marked.find((14, &times), &own, (&message(ADDRESS, 443, other_ns), &numbers(ADDRESS, 443, other_ns)))
+            })
             .unwrap();
         assert_eq!(marked.positions.len(), 5);
         let expected = message(other, 143, other_ns);
@@ -221,7 +241,7 @@ mod tests {
     fn other_differences_have_no_positions() {
         let find = |text: &'static str, varied: &str| {
             MarkedMessage::new(text.as_bytes())
-                .find((3, DECIMAL), 80, (varied.as_bytes(), 180))
+                .find((1, DECIMAL), &numbers(0, 80, 0), (varied.as_bytes(), &numbers(0, 180, 0)))
                 .map(|marked| marked.positions)
         };
         assert_eq!(find("port http", "port 180"), None);
@@ -234,7 +254,9 @@ mod tests {
 
     #[test]
     fn a_text_that_yields_another_message_is_not_shared() {
-        let marked = MarkedMessage::new(b"port 80").find((1, DECIMAL), 80, (b"port 180", 180)).unwrap();
+        let marked = MarkedMessage::new(b"port 80")
+            .find((1, DECIMAL), &numbers(0, 80, 0), (b"port 180", &numbers(0, 180, 0)))
+            .unwrap();
         assert!(marked.cut().unwrap().verify(&numbers(0, 443, 0), b"port https").is_none());
     }
 
@@ -242,7 +264,8 @@ mod tests {
     fn long_texts_are_whole() {
         let text = |n: u32| [vec![b'x'; 3000], n.to_string().into_bytes(), vec![b'y'; 2000]].concat();
         let five = text(5);
-        let marked = MarkedMessage::new(&five).find((1, DECIMAL), 5, (&text(15), 15)).unwrap();
+        let marked =
+            MarkedMessage::new(&five).find((1, DECIMAL), &numbers(0, 5, 0), (&text(15), &numbers(0, 15, 0))).unwrap();
         let shared = marked.cut().unwrap().verify(&numbers(0, 77, 0), &text(77)).unwrap();
         let mut out = b"before".to_vec();
         shared.put(&numbers(0, 8, 0), &mut out);

@@ -2,10 +2,10 @@
 
 use super::build::{Render, build};
 use super::shared_text::SharedText;
-use record::{MESSAGE, NANOS, NUMBERS, NumberKind, RowShape};
+use record::{MESSAGE, NANOS, NUMBERS, NumberKind, RowShape, V6_ADDRESSES, V6_WORDS};
 
-/// A shape is replaced after this many rows in a row with other shapes, so that rows of alternating shapes do not
-/// evict each other.
+/// A shape is replaced after this many rows in a row with other shapes or earlier seconds, so that alternating rows do
+/// not evict each other.
 const MISSES_MAX: u8 = 32;
 /// The text is built at this many rows of a shape in one second, because building it takes as long as about ten
 /// messages.
@@ -61,7 +61,8 @@ impl DueSlot<'_> {
     #[cold]
     pub(super) fn build(self, kind: fn(usize) -> NumberKind, render: &mut Render<'_>) {
         let DueSlot(slot) = self;
-        let varying = (0..NUMBERS).filter(|number| slot.constant[*number] == 0);
+        let numbers = (0..V6_ADDRESSES).chain((V6_ADDRESSES..NUMBERS).step_by(V6_WORDS));
+        let varying = numbers.filter(|number| slot.constant[*number] == 0);
         slot.state = build(&slot.numbers, varying, kind, render).map_or(TextState::Unsupported, TextState::Ready);
     }
 }
@@ -75,12 +76,25 @@ impl ShapeSlot {
             return SlotAnswer::NotReady;
         }
         self.misses = 0;
-        if !matches!(self.state, TextState::Ready(_)) || !self.agrees(&shape.numbers) {
+        let is_ready = match &self.state {
+            TextState::Unsupported => return SlotAnswer::NotReady,
+            TextState::Ready(_) => self.agrees(&shape.numbers),
+            TextState::Counting(_) => false,
+        };
+        if !is_ready {
             return if self.learn(&shape.numbers) { SlotAnswer::Due(DueSlot(self)) } else { SlotAnswer::NotReady };
         }
         match &self.state {
             TextState::Ready(text) => SlotAnswer::Ready(text),
             _ => SlotAnswer::NotReady,
+        }
+    }
+
+    /// Ends the use of a text that yields other bytes than `message`, a row's own message.
+    #[cold]
+    pub(super) fn check(&mut self, numbers: &[u32; NUMBERS], message: &[u8]) {
+        if matches!(&self.state, TextState::Ready(text) if !text.yields(numbers, message)) {
+            self.state = TextState::Unsupported;
         }
     }
 
@@ -101,12 +115,13 @@ impl ShapeSlot {
         differs == 0
     }
 
-    /// Notes a row with another shape or second, and replaces the shape if it is due. The new second of a shape starts
-    /// with what is known about its numbers.
+    /// Notes a row with another shape or second, and replaces the shape if it is due: rows of earlier seconds, which
+    /// other sources may deliver late, do not. The new second of a shape starts with what is known about its numbers.
     #[inline(never)]
     fn miss(&mut self, shape: &RowShape<'_>) {
         let has_shape = self.has_shape(shape);
-        if !has_shape && self.second >= shape.second && self.misses < MISSES_MAX {
+        let is_newer = shape.second > self.second;
+        if !is_newer && self.misses < MISSES_MAX {
             self.misses += 1;
             return;
         }
@@ -131,6 +146,12 @@ impl ShapeSlot {
         for (constant, (own, number)) in self.constant.iter_mut().zip(self.numbers.iter().zip(numbers)) {
             if own != number {
                 *constant = 0;
+            }
+        }
+        // An address varies as a whole.
+        for address in self.constant.get_mut(V6_ADDRESSES..).unwrap_or_default().chunks_mut(V6_WORDS) {
+            if address.contains(&0) {
+                address.fill(0);
             }
         }
         self.numbers = *numbers;

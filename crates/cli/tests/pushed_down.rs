@@ -5,7 +5,7 @@
 
 use engine::{Predicate, filter};
 use record::rows::{Socket, Sockets};
-use record::{Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Proto, PushOutcome, Schema, Source, State, Value};
+use record::{Demand, Expr, FilterPushdown, Key, Lookup, LookupId, Lookups, Next, Proto, Schema, Source, State, Value};
 use sockets::{BackendCache, Options, SocketSource, Via};
 use sys::Host;
 use testkit::netns::Lab;
@@ -172,9 +172,12 @@ impl Reader<'_> {
 
     /// The rows of a filter, tested here only for conditions that the source did not promise to test.
     fn as_offered(&self, filter: &[Expr]) -> Vec<Seen> {
-        let pushed = self.source().prepare(&demand(filter)).offer().pushed;
-        let left =
-            filter.iter().zip(pushed).filter(|(_, push)| *push != PushOutcome::Exact).map(|(part, _)| part.clone());
+        let pushdown = self.source().prepare(&demand(filter)).offer().pushdown;
+        let left = filter
+            .iter()
+            .zip(pushdown)
+            .filter(|(_, push)| *push != FilterPushdown::Exact)
+            .map(|(part, _)| part.clone());
         let test = Predicate::new(&left.collect::<Vec<_>>()).unwrap();
         self.rows(filter, &[test]).remove(0)
     }

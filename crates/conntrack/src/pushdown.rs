@@ -3,7 +3,7 @@
 //! An old kernel ignores attributes that it does not know, so no part is ever claimed to be exact: the engine filters
 //! the returned rows again, which is cheap because few are returned.
 use record::rows::{CtStatus, Nat, NatKind, ip_proto};
-use record::{Addr, Expr, Op, Operand, Prefix, PushOutcome, Table, Test};
+use record::{Addr, Expr, FilterPushdown, Op, Operand, Prefix, Table, Test};
 
 use crate::kernel_filter::{KernelFilter, TupleFilter};
 use crate::uapi::{AF_INET, AF_INET6};
@@ -12,7 +12,7 @@ use crate::uapi::{AF_INET, AF_INET6};
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct SplitFilter {
     pub(crate) filter: KernelFilter,
-    pub(crate) pushed: Vec<PushOutcome>,
+    pub(crate) pushdown: Vec<FilterPushdown>,
 }
 
 /// Finds the parts that the kernel can do. `walks_are_cheap`: whether a second walk of the table costs less than it
@@ -27,8 +27,8 @@ pub(crate) fn split(conjuncts: &[Expr], walks_are_cheap: impl Fn() -> bool) -> S
         filter.orig = TupleFilter::default();
         conjuncts.iter().zip(&mut taken).filter(|(part, _)| is_proto(part)).for_each(|(_, taken)| *taken = false);
     }
-    let push = |taken: bool| if taken { PushOutcome::Narrowed } else { PushOutcome::No };
-    SplitFilter { filter, pushed: taken.into_iter().map(push).collect() }
+    let push = |taken: bool| if taken { FilterPushdown::Inexact } else { FilterPushdown::Unsupported };
+    SplitFilter { filter, pushdown: taken.into_iter().map(push).collect() }
 }
 
 fn field_of(test: &Test) -> &'static str {
@@ -247,12 +247,12 @@ mod tests {
 
     fn of(conjuncts: &[Expr]) -> KernelFilter {
         let split = split(conjuncts, || true);
-        assert_eq!(split.pushed.len(), conjuncts.len());
+        assert_eq!(split.pushdown.len(), conjuncts.len());
         split.filter
     }
 
-    const NONE: &[PushOutcome] = &[PushOutcome::No];
-    const SOME: &[PushOutcome] = &[PushOutcome::Narrowed];
+    const NONE: &[FilterPushdown] = &[FilterPushdown::Unsupported];
+    const SOME: &[FilterPushdown] = &[FilterPushdown::Inexact];
 
     #[test]
     fn status_and_kinds_are_bits() {
@@ -264,7 +264,7 @@ mod tests {
         assert_eq!(of(&[not("nat", "none")]).status, None, "no mask says: one of two bits");
         assert_eq!(of(&[is("nat", &["none"]), not("status", "assured")]).status, Some((0, 0x34)));
         let never = [is("status", &["assured"]), not("status", "assured")];
-        assert_eq!(split(&never, || true).pushed, [PushOutcome::Narrowed, PushOutcome::No]);
+        assert_eq!(split(&never, || true).pushdown, [FilterPushdown::Inexact, FilterPushdown::Unsupported]);
     }
 
     #[test]
@@ -272,7 +272,7 @@ mod tests {
         assert_eq!(of(&[test("mark", Op::Eq, Operand::Number(3))]).mark, Some((3, u32::MAX)));
         assert_eq!(of(&[test("mark", Op::Eq, Operand::Masked { value: 1, mask: 3 })]).mark, Some((1, 3)));
         for no in [Operand::Number(1 << 40), Operand::Masked { value: 0, mask: 0 }, Operand::Ranges(vec![(1, 2)])] {
-            assert_eq!(split(&[test("mark", Op::Eq, no)], || true).pushed, NONE);
+            assert_eq!(split(&[test("mark", Op::Eq, no)], || true).pushdown, NONE);
         }
         assert_eq!(of(&[test("zone", Op::Eq, Operand::Number(5))]).zone, Some(5));
         assert_eq!(of(&[test("zone", Op::Eq, Operand::Null)]).zone, Some(0));
@@ -291,33 +291,33 @@ mod tests {
         let published = test("published", Op::Eq, Operand::Endpoints(vec![end(None, 8080)]));
         let all = of(&[published.clone(), is("proto", &["tcp"])]);
         assert_eq!((all.orig.dport, all.orig.proto), (Some(8080), Some(6)));
-        assert_eq!(split(&[published], || true).pushed, NONE);
+        assert_eq!(split(&[published], || true).pushdown, NONE);
         let backend = test("backend", Op::Eq, Operand::Endpoints(vec![end(Some(addr), 80)]));
         let all = of(&[is("proto", &["tcp"]), backend]);
         assert_eq!((all.reply.src, all.orig.src), (Some(addr), None));
         let net = Operand::Prefixes(vec![Prefix::new(addr, 8).unwrap()]);
-        assert_eq!(split(&[test("orig_src", Op::Eq, net)], || true).pushed, NONE, "the kernel knows no prefixes");
+        assert_eq!(split(&[test("orig_src", Op::Eq, net)], || true).pushdown, NONE, "the kernel knows no prefixes");
         let mapped = Addr::V6([0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 10, 0, 0, 1]);
         for six in [mapped, Addr::V6([0x20; 16])] {
-            assert_eq!(split(&[test("orig_src", Op::Eq, Operand::Addr(six))], || true).pushed, NONE);
+            assert_eq!(split(&[test("orig_src", Op::Eq, Operand::Addr(six))], || true).pushdown, NONE);
         }
     }
 
     #[test]
     fn a_protocol_alone_must_be_worth_two_walks() {
         let udp = [is("proto", &["udp"])];
-        assert_eq!(split(&udp, || true).pushed, SOME);
+        assert_eq!(split(&udp, || true).pushdown, SOME);
         let none = split(&udp, || false);
-        assert_eq!((none.pushed, none.filter), (NONE.to_vec(), KernelFilter::default()));
+        assert_eq!((none.pushdown, none.filter), (NONE.to_vec(), KernelFilter::default()));
         let v4 = [is("proto", &["udp"]), is("family", &["inet"])];
-        assert_eq!(split(&v4, || false).pushed, [PushOutcome::Narrowed; 2]);
-        assert_eq!(split(&[is("proto", &["other"])], || true).pushed, NONE);
+        assert_eq!(split(&v4, || false).pushdown, [FilterPushdown::Inexact; 2]);
+        assert_eq!(split(&[is("proto", &["other"])], || true).pushdown, NONE);
     }
 
     #[test]
     fn what_is_no_single_comparison_stays_here() {
         let either = Expr::Or(vec![is("family", &["inet"]), is("status", &["assured"])]);
         let other = Expr::Not(Box::new(is("family", &["inet"])));
-        assert_eq!(split(&[either, other], || true).pushed, [PushOutcome::No; 2]);
+        assert_eq!(split(&[either, other], || true).pushdown, [FilterPushdown::Unsupported; 2]);
     }
 }

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 
 use record::rows::{Nat, nat_need as need};
 use record::{
-    Accounting, Demand, Each, Expr, Offer, PushOutcome, RowCache, RowStats, Scan, Source, SourceError, Table,
+    Accounting, Demand, Each, Expr, FilterPushdown, Offer, RowCache, RowStats, Scan, Source, SourceError, Table,
     field_index,
 };
 use sys::{Host, Mode, NetNs};
@@ -115,7 +115,7 @@ impl<'h> ConntrackSource<'h> {
         match choice.via {
             Via::Netlink => {}
             // The kernel's filter stays in `split.filter` in case netlink has to take over.
-            Via::Bpf => split.pushed = walk_pushed,
+            Via::Bpf => split.pushdown = walk_pushed,
             Via::Proc => split = SplitFilter::default(),
         }
         let timeout = field_index::<Nat>("timeout_s");
@@ -136,10 +136,14 @@ impl<'h> ConntrackSource<'h> {
     }
 
     /// Splits the filter for netlink and for the walk.
-    fn push_down(&self, conjuncts: &[Expr], size: Option<(u64, u64)>) -> (SplitFilter, (WalkFilter, Vec<PushOutcome>)) {
+    fn push_down(
+        &self,
+        conjuncts: &[Expr],
+        size: Option<(u64, u64)>,
+    ) -> (SplitFilter, (WalkFilter, Vec<FilterPushdown>)) {
         let ReadTarget { host, options, narrowed, .. } = self.target;
         if let Some(filter) = narrowed {
-            return (SplitFilter { filter, pushed: Vec::new() }, (WalkFilter::by_kernel(&filter), Vec::new()));
+            return (SplitFilter { filter, pushdown: Vec::new() }, (WalkFilter::by_kernel(&filter), Vec::new()));
         }
         // A second dump saves at most 2 µs for each excluded entry and costs 50 ns per bucket.
         let worth_two_dumps = || size.is_some_and(|(entries, buckets)| entries > buckets / 20);
@@ -231,7 +235,7 @@ impl Scan<Nat> for ConntrackScan<'_> {
         let explain = self.explain();
         Offer {
             backend: choice.via.name(),
-            pushed: split.pushed.clone(),
+            pushdown: split.pushdown.clone(),
             lacks: choice.missing_need(),
             backends,
             explain,

@@ -2,7 +2,7 @@
 
 use crate::plan::{Grouping, Plan, RowWork};
 use record::text::{TimestampWriter, put_far_time};
-use record::{Addr, EndpointTest, Expr, Kind, LookupId, Offer, Op, Operand, PushOutcome, Schema, Table, Test};
+use record::{Addr, EndpointTest, Expr, FilterPushdown, Kind, LookupId, Offer, Op, Operand, Schema, Table, Test};
 
 /// Describes the run: the backend, each part of the filter and where it is tested, the steps after it, the kernel
 /// fields that are read, and the lookups that are filled. Returns several lines, each with a newline.
@@ -10,10 +10,10 @@ pub fn explain<T: Table>(plan: &Plan<T>, offer: &Offer) -> String {
     let mut lines = vec![format!("table    {}", T::NAME), format!("backend  {}", offer.backend)];
     lines.extend(offer.explain.iter().map(|line| format!("         {line}")));
     for (place, part) in plan.demand.conjuncts.iter().enumerate() {
-        let who = match offer.pushed.get(place) {
-            Some(PushOutcome::Exact) => "kernel",
-            Some(PushOutcome::Narrowed) => "kernel, then netwren",
-            Some(PushOutcome::No) | None => "netwren",
+        let who = match offer.pushdown.get(place) {
+            Some(FilterPushdown::Exact) => "kernel",
+            Some(FilterPushdown::Inexact) => "kernel, then netwren",
+            Some(FilterPushdown::Unsupported) | None => "netwren",
         };
         lines.push(format!("filter   {}  [{who}]", expr_text(Schema::from_table::<T>(), part)));
     }

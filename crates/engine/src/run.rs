@@ -45,7 +45,7 @@ use crate::plan::Plan;
 use crate::rendered_rows::RenderedRows;
 use cell_writer::CellWriter;
 use gate::{Gate, PassCounts};
-use record::{Accounting, Offer, PushOutcome, Round, Sink, SourceError, Table};
+use record::{Accounting, FilterPushdown, Offer, Round, Sink, SourceError, Table};
 use typed_rows::TypedWriter;
 
 pub use feed::{Answers, Feed, FeedPart, FeedState, FixedLookups, OneRound, ReadPart, RenewedLookups, StreamFeed};
@@ -74,7 +74,7 @@ trait Receiver<T: Table> {
 /// A round of which a part was read.
 struct OpenRound {
     /// The parts of the filter that the source applies.
-    pushed: Vec<PushOutcome>,
+    pushdown: Vec<FilterPushdown>,
     /// The reason about fields that the filter tests and the backend lacks.
     gap: Option<String>,
     /// The counts of the engine.
@@ -186,7 +186,7 @@ impl<T: Table> Plan<T> {
             return Ok(());
         }
         let gate =
-            Gate { residual: self.predicate.residual_filter(&round.pushed), lookups: part.lookups, stop: part.stop };
+            Gate { residual: self.predicate.residual_filter(&round.pushdown), lookups: part.lookups, stop: part.stop };
         let counts = to.read(&mut part, &gate, &mut round.pass).map_err(RunError::Source)?;
         round.stats.add(&counts);
         if part.is_live {
@@ -203,7 +203,7 @@ impl<T: Table> Plan<T> {
     fn open_round(&self, offer: &Offer) -> Result<OpenRound, RunError> {
         self.check(offer).map_err(RunError::Unanswered)?;
         Ok(OpenRound {
-            pushed: offer.pushed.clone(),
+            pushdown: offer.pushdown.clone(),
             gap: self.filter_gap(offer),
             pass: PassCounts::new(self.limit),
             stats: Accounting::default(),

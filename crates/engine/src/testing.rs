@@ -6,9 +6,8 @@ use crate::plan::{Plan, PlanRequest};
 use crate::run::{Answers, Feed, FeedPart, FeedState, OneRound, ReadPart, Run, RunError};
 use record::rows::{Endpoint, Socket, Sockets};
 use record::{
-    Accounting, Addr, Columns, Comm, Demand, Each, Key, Lookup, LookupId, Lookups, Next, Offer, Owner, Proto,
-    PushOutcome, Round, Scan, Schema, Sink, SinkError, Source, SourceError, SourceFault, State, Table, Value,
-    field_index,
+    Accounting, Addr, Columns, Comm, Demand, Each, FilterPushdown, Key, Lookup, LookupId, Lookups, Next, Offer, Owner,
+    Proto, Round, Scan, Schema, Sink, SinkError, Source, SourceError, SourceFault, State, Table, Value, field_index,
 };
 use std::cell::Cell;
 use std::ops::Range;
@@ -21,7 +20,7 @@ static HEAP: sys::allocator::CountingAllocator = sys::allocator::CountingAllocat
 pub(crate) struct CannedSource {
     pub(crate) rows: Vec<Socket<'static>>,
     /// The parts of the filter that it claims to apply (it does not: the test may leave such rows out itself).
-    pub(crate) pushed: Vec<PushOutcome>,
+    pub(crate) pushdown: Vec<FilterPushdown>,
     pub(crate) extra: Accounting,
     pub(crate) fails: bool,
     /// Rows passed on so far.
@@ -44,7 +43,7 @@ pub(crate) struct CannedScan<'c>(pub(crate) &'c CannedSource);
 
 impl Scan<Sockets> for CannedScan<'_> {
     fn offer(&self) -> Offer {
-        Offer { backend: "canned", pushed: self.0.pushed.clone(), ..Offer::default() }
+        Offer { backend: "canned", pushdown: self.0.pushdown.clone(), ..Offer::default() }
     }
 
     fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {

@@ -6,7 +6,7 @@ mod rows;
 use flows::{Conjunct, FlowOptions, FlowSource, Rule};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
-    Accounting, Comm, Demand, Expr, Key, Lookup, LookupId, Lookups, Next, Op, Operand, Owner, Proto, PushOutcome,
+    Accounting, Comm, Demand, Expr, FilterPushdown, Key, Lookup, LookupId, Lookups, Next, Op, Operand, Owner, Proto,
     Source, State, Test, Value, field_index,
 };
 use rows::{Rows, listener, tcp, udp, udp_service};
@@ -108,7 +108,7 @@ fn the_users_filter_chooses_connections_not_listeners() {
 
 #[test]
 fn what_the_source_does_exactly_is_not_tested_again() {
-    let sockets = Rows { push: PushOutcome::Exact, ..Rows::new(table()) };
+    let sockets = Rows { push: FilterPushdown::Exact, ..Rows::new(table()) };
     let never = Conjunct { expr: words("family", &["inet"]), test: Box::new(|_| false) };
     let options = FlowOptions { conjuncts: vec![never], ..FlowOptions::default() };
     let mut source = FlowSource::new(&sockets, Lookups::empty(), options);

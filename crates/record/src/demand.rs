@@ -52,11 +52,11 @@ impl<T: Table> Demand<T> {
 
 /// How much of one conjunct the source evaluates itself.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub enum PushOutcome {
+pub enum FilterPushdown {
     /// The source evaluates nothing: the engine tests every row.
-    No,
+    Unsupported,
     /// The source drops most rows that cannot match; the engine tests the remaining rows again.
-    Narrowed,
+    Inexact,
     /// The source evaluates the conjunct exactly: the engine need not test it.
     Exact,
 }
@@ -87,8 +87,8 @@ pub struct BackendLacks {
 pub struct Offer {
     /// Name of the kernel interface that will be used (`netlink`, `proc`, `bpf`).
     pub backend: &'static str,
-    /// One answer per conjunct, in the demand's order. Missing answers count as [`PushOutcome::No`].
-    pub pushed: Vec<PushOutcome>,
+    /// One answer per conjunct, in the demand's order. Missing answers count as [`FilterPushdown::Unsupported`].
+    pub pushdown: Vec<FilterPushdown>,
     /// `need` bits that this backend cannot serve: their fields will be null.
     pub lacks: u64,
     /// If the user forces a backend: that backend first, then the others, each with the fields it lacks. Empty if the

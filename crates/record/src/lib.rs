@@ -36,7 +36,7 @@ mod visitor;
 pub use account::{Accounting, MissingReason};
 pub use addr::{Addr, Prefix, Scope};
 pub use annotate::{Annotate, Annotated, annotated};
-pub use demand::{BackendLacks, Demand, Offer, PushOutcome, Via};
+pub use demand::{BackendLacks, Demand, FilterPushdown, Offer, Via};
 pub use far_time::FarTime;
 pub use filter::{EndpointTest, Expr, Op, Operand, Test};
 pub use link_addr::LinkAddr;

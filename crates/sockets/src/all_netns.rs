@@ -12,7 +12,8 @@ use std::ops::ControlFlow;
 
 use record::rows::{Socket, Sockets};
 use record::{
-    Accounting, Demand, Each, MergedStats, Next, Offer, Proto, PushOutcome, RowCache, Scan, Source, SourceError, Table,
+    Accounting, Demand, Each, FilterPushdown, MergedStats, Next, Offer, Proto, RowCache, Scan, Source, SourceError,
+    Table,
 };
 use sys::caps::{self, Cap};
 use sys::{Host, NetnsTarget, UnenteredNetns, visit_each};
@@ -112,13 +113,13 @@ impl Scan<Sockets> for AllNetnsScan<'_, '_> {
             offer.backend = if others { "bpf, netlink" } else { Via::Bpf.name() };
             offer.explain = if others { rest.explain } else { Vec::new() };
         }
-        for (push, part) in offer.pushed.iter_mut().zip(&demand.conjuncts) {
+        for (push, part) in offer.pushdown.iter_mut().zip(&demand.conjuncts) {
             let mut names_one = false;
             part.for_each_test(&mut |test| {
                 names_one |= Sockets::FIELDS.get(test.field).is_some_and(|f| f.name == "iface");
             });
             if names_one {
-                *push = PushOutcome::No;
+                *push = FilterPushdown::Unsupported;
             }
         }
         if source.cache.why_no_walk().is_some() || !cfg!(feature = "bpf") {

@@ -9,7 +9,7 @@ mod recorded;
 use std::cell::RefCell;
 
 use record::rows::Sockets;
-use record::{Accounting, Demand, Each, Offer, Proto, PushOutcome, RowCache, RowStats, Scan, Source, SourceError};
+use record::{Accounting, Demand, Each, FilterPushdown, Offer, Proto, RowCache, RowStats, Scan, Source, SourceError};
 use sys::caps::{self, Cap};
 use sys::{Host, Mode, NetNs};
 
@@ -74,7 +74,7 @@ impl<'h> SocketSource<'h> {
         // The engine filters a recording; only tables that cannot have matching rows are left out. Every backend except
         // /proc can filter; /proc is read only if the user asks for it or another backend fails.
         let filters = |_| !self.host.is_replay() && self.options.via.is_none_or(Choice::filters);
-        let SplitFilter { tables, pushed } = self.split(demand, &filters);
+        let SplitFilter { tables, pushdown } = self.split(demand, &filters);
         let counted = is_counted(demand);
         let parts = parts_of(self.host, demand.need, counted);
         let planned = |filter: TableFilter| PlannedTable {
@@ -94,7 +94,7 @@ impl<'h> SocketSource<'h> {
         };
         let missing = if self.host.is_replay() { self.narrower_filters(demand) } else { Vec::new() };
         let recorded_filters = if self.host.is_replay() { self.recorded_filters().collect() } else { Vec::new() };
-        SocketScan { plan, pushed, counted, missing, recorded_filters, rest_of: self.rest_of }
+        SocketScan { plan, pushdown, counted, missing, recorded_filters, rest_of: self.rest_of }
     }
 
     /// Returns the tables that can have matching rows, in the order of the options.
@@ -182,7 +182,7 @@ impl Source<Sockets> for SocketSource<'_> {
 pub(crate) struct SocketScan<'s> {
     pub(crate) plan: ReadPlan<'s>,
     /// How far the backends apply each part of the filter.
-    pushed: Vec<PushOutcome>,
+    pushdown: Vec<FilterPushdown>,
     /// True if the demand wants members of `tcp_info`, but only those that a walk copies.
     counted: bool,
     /// Filters of the recording that left out sockets which this demand wants.
@@ -229,7 +229,7 @@ impl Scan<Sockets> for SocketScan<'_> {
         let protos: Vec<Proto> = tables.iter().map(|table| table.filter.proto).collect();
         let forced = options.via.filter(|_| !host.is_replay());
         let backends = forced.map_or_else(Vec::new, |forced| backends(forced, &protos, self.counted));
-        Offer { backend: self.backend_names(), pushed: self.pushed.clone(), lacks, backends, explain }
+        Offer { backend: self.backend_names(), pushdown: self.pushdown.clone(), lacks, backends, explain }
     }
 
     fn run(&mut self, each: &mut Each<'_, Sockets>) -> Result<Accounting, SourceError> {

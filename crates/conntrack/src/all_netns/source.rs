@@ -109,7 +109,7 @@ impl Scan<Nat> for AllNetnsScan<'_, '_> {
             .explain
             .push(format!("in each of {many} network namespaces, one after the other, chosen by the size of each"));
         // Each namespace chooses its own backend, so the engine must apply the whole filter.
-        offer.pushed.clear();
+        offer.pushdown.clear();
         offer
     }
 

@@ -85,7 +85,7 @@ impl EventBackend<'_> {
                 (NETLINK, 0, Vec::new(), format!("events via netlink: the kernel's ctnetlink multicast groups{why}"))
             }
         };
-        Offer { backend, pushed: pushed_parts(demand), lacks, backends, explain: vec![line] }
+        Offer { backend, pushdown: pushed_parts(demand), lacks, backends, explain: vec![line] }
     }
 
     /// Adds what the backend does not report at the end of a run.

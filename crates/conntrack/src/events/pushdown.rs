@@ -1,6 +1,6 @@
 //! Finds the events that a filter lets through: the kernel need not send the others.
 use record::rows::{NatEventKind, NatEvents};
-use record::{Demand, Expr, Op, Operand, PushOutcome, Table};
+use record::{Demand, Expr, FilterPushdown, Op, Operand, Table};
 
 use crate::events::netlink::subscribe::groups;
 
@@ -39,8 +39,10 @@ impl WantedEvents {
 }
 
 /// The parts of the filter that are done by handing out only the wanted events.
-pub(crate) fn pushed_parts(demand: &Demand<NatEvents>) -> Vec<PushOutcome> {
-    let exact = |part: &Expr| decide_by_kind(part, NatEventKind::New).map_or(PushOutcome::No, |_| PushOutcome::Exact);
+pub(crate) fn pushed_parts(demand: &Demand<NatEvents>) -> Vec<FilterPushdown> {
+    let exact = |part: &Expr| {
+        decide_by_kind(part, NatEventKind::New).map_or(FilterPushdown::Unsupported, |_| FilterPushdown::Exact)
+    };
     demand.conjuncts.iter().map(exact).collect()
 }
 
@@ -90,13 +92,13 @@ mod tests {
             (WantedEvents::from_demand(&demand).groups(), pushed_parts(&demand))
         };
         assert_eq!(of(vec![]), (groups::ALL, vec![]));
-        assert_eq!(of(vec![event(Op::Eq, &["new"])]), (groups::NEW, vec![PushOutcome::Exact]));
+        assert_eq!(of(vec![event(Op::Eq, &["new"])]), (groups::NEW, vec![FilterPushdown::Exact]));
         let both = vec![port(), event(Op::Ne, &["update"])];
-        assert_eq!(of(both), (groups::NEW | groups::DESTROY, vec![PushOutcome::No, PushOutcome::Exact]));
+        assert_eq!(of(both), (groups::NEW | groups::DESTROY, vec![FilterPushdown::Unsupported, FilterPushdown::Exact]));
         let mixed = Expr::Or(vec![event(Op::Eq, &["new"]), port()]);
-        assert_eq!(of(vec![mixed]), (groups::ALL, vec![PushOutcome::No]));
+        assert_eq!(of(vec![mixed]), (groups::ALL, vec![FilterPushdown::Unsupported]));
         let not = Expr::Not(Box::new(event(Op::Eq, &["new", "update"])));
-        assert_eq!(of(vec![not]), (groups::DESTROY, vec![PushOutcome::Exact]));
+        assert_eq!(of(vec![not]), (groups::DESTROY, vec![FilterPushdown::Exact]));
         assert_eq!(of(vec![event(Op::Eq, &["live"])]).0, 0);
         let only = WantedEvents::from_demand(&Demand::new(&[], vec![event(Op::Eq, &["new", "live"])]));
         assert!(only.only_new() && only.contains(NatEventKind::Live) && !only.contains(NatEventKind::Update));

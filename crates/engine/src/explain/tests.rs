@@ -13,7 +13,7 @@ fn rows_in_words() {
     };
     let offer = Offer {
         backend: "netlink",
-        pushed: vec![PushOutcome::Exact, PushOutcome::Narrowed],
+        pushdown: vec![FilterPushdown::Exact, FilterPushdown::Inexact],
         lacks: need::TCP_INFO,
         backends: Vec::new(),
         explain: vec!["one dump for both families".to_owned()],

@@ -6,7 +6,7 @@
 mod rule;
 
 use crate::glob;
-use record::{Expr, Get, Lookups, Op, Operand, PushOutcome, Table, Test};
+use record::{Expr, FilterPushdown, Get, Lookups, Op, Operand, Table, Test};
 use rule::{Orders, Rule};
 use std::fmt;
 
@@ -78,8 +78,8 @@ impl<T: Table> Predicate<T> {
     }
 
     /// Returns the parts that a source with these answers leaves to the engine.
-    pub fn residual_filter(&self, pushed: &[PushOutcome]) -> ResidualFilter<'_, T> {
-        let left = self.parts.iter().filter(|(place, _)| pushed.get(*place) != Some(&PushOutcome::Exact));
+    pub fn residual_filter(&self, pushdown: &[FilterPushdown]) -> ResidualFilter<'_, T> {
+        let left = self.parts.iter().filter(|(place, _)| pushdown.get(*place) != Some(&FilterPushdown::Exact));
         ResidualFilter { nodes: left.map(|(_, node)| node).collect() }
     }
 }

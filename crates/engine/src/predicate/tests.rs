@@ -273,7 +273,7 @@ fn cheap_parts_come_first() {
     let order: Vec<usize> = predicate.parts.iter().map(|(place, _)| *place).collect();
     assert_eq!(order, [4, 3, 1, 2, 0]);
     assert!(!predicate.residual_filter(&[]).is_empty());
-    assert!(predicate.residual_filter(&[PushOutcome::Exact; 5]).is_empty());
+    assert!(predicate.residual_filter(&[FilterPushdown::Exact; 5]).is_empty());
 }
 
 #[test]

@@ -5,7 +5,7 @@ use crate::plan::{Fold, PlanRequest, SortKey};
 use crate::testing::*;
 use record::rows::{CapturedPacket, CapturedPackets, Conntrack, Nat, Sockets};
 use record::{
-    Columns, Demand, Each, Lookups, Next, PushOutcome, Scan, SinkError, Source, SourceFault, State, Value, full_scan,
+    Columns, Demand, Each, FilterPushdown, Lookups, Next, Scan, SinkError, Source, SourceFault, State, Value, full_scan,
 };
 
 fn run(plan: &Plan<Sockets>, source: &mut CannedSource, sink: &mut TextSink) -> Run {
@@ -39,8 +39,8 @@ fn rows_stream_through_the_filter() {
 #[test]
 fn what_the_source_filters_exactly_is_not_tested_again() {
     let plan = plan(request(&["local_port"], "state = listen and local_port = 80"));
-    let pushed = vec![PushOutcome::Exact, PushOutcome::Narrowed];
-    let (mut source, mut sink) = (CannedSource { pushed, ..four() }, TextSink::default());
+    let pushdown = vec![FilterPushdown::Exact, FilterPushdown::Inexact];
+    let (mut source, mut sink) = (CannedSource { pushdown, ..four() }, TextSink::default());
     run(&plan, &mut source, &mut sink);
     assert_eq!(sink.rows, ["80", "80"]);
 }

@@ -7,7 +7,7 @@ use crate::steps::{self, OURS};
 use crate::{Grouping, Listeners, NetnsAddresses, Verdict, direction, direction_of_lstf};
 use record::rows::{Flow, Flows, Socket, Sockets};
 use record::{
-    Accounting, BackendLacks, Demand, Each, Key, Lookups, Next, Offer, Owner, Proto, PushOutcome, Scan, SourceError,
+    Accounting, BackendLacks, Demand, Each, FilterPushdown, Key, Lookups, Next, Offer, Owner, Proto, Scan, SourceError,
     State,
 };
 
@@ -40,7 +40,7 @@ impl<'s> FlowScan<'s> {
         let services = protos.iter().map(prepare).collect();
         let connections = source.sockets.prepare(&source.connections(&protos, demand));
         let offer = connections.offer();
-        let is_tested = |i: &usize| offer.pushed.get(i + OURS) != Some(&PushOutcome::Exact);
+        let is_tested = |i: &usize| offer.pushdown.get(i + OURS) != Some(&FilterPushdown::Exact);
         FlowScan {
             source,
             need: demand.need,
@@ -141,7 +141,7 @@ impl Scan<Flows> for FlowScan<'_> {
         );
         Offer {
             backend: offer.backend,
-            pushed: vec![PushOutcome::No; self.conjuncts],
+            pushdown: vec![FilterPushdown::Unsupported; self.conjuncts],
             lacks: lacks_of_flows(offer.lacks) & self.need,
             backends: offer.backends.into_iter().map(of_flows).collect(),
             explain,

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, dead_code)]
 
 use record::rows::{Endpoint, Socket, Sockets};
-use record::{Accounting, Demand, Each, Next, Offer, Proto, PushOutcome, Scan, Source, SourceError, State};
+use record::{Accounting, Demand, Each, FilterPushdown, Next, Offer, Proto, Scan, Source, SourceError, State};
 use std::cell::RefCell;
 
 /// An endpoint from `192.0.2.1:80` or `[::1]:80`.
@@ -49,7 +49,7 @@ pub(crate) fn udp(local: &str, peer: &str) -> Socket<'static> {
 pub(crate) struct Rows {
     pub(crate) rows: Vec<Socket<'static>>,
     pub(crate) asked: RefCell<Vec<Demand<Sockets>>>,
-    pub(crate) push: PushOutcome,
+    pub(crate) push: FilterPushdown,
     pub(crate) fails_for: Option<Proto>,
     /// Whether something is missing, and whether only namespaces are.
     pub(crate) incomplete: Option<bool>,
@@ -57,7 +57,7 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(rows: Vec<Socket<'static>>) -> Rows {
-        Rows { rows, asked: RefCell::default(), push: PushOutcome::No, fails_for: None, incomplete: None }
+        Rows { rows, asked: RefCell::default(), push: FilterPushdown::Unsupported, fails_for: None, incomplete: None }
     }
 }
 
@@ -96,7 +96,7 @@ impl Scan<Sockets> for RowScan<'_> {
         let conjuncts = self.demand.conjuncts.len();
         Offer {
             backend: "rows",
-            pushed: vec![self.rows.push; conjuncts],
+            pushdown: vec![self.rows.push; conjuncts],
             explain: vec![format!("{conjuncts} conjuncts")],
             ..Offer::default()
         }

@@ -4,12 +4,12 @@
 //! whole table (`proto`, fields that it never has) are decided; parts that only test states become the state mask;
 //! parts that only test families choose the dumps; a single port becomes a member of the request, the cheapest filter
 //! of all; the rest becomes bytecode as far as possible. A part that can only be expressed partly is rounded up: the
-//! kernel then sends rows that the engine must check again ([`Push::Narrowed`]), but never too few.
+//! kernel then sends rows that the engine must check again ([`FilterPushdown::Inexact`]), but never too few.
 //!
 //! A comparison with a null cell is false, but the kernel knows no null: ports 0, unconnected ends, mark 0. So every
 //! condition below excludes these explicitly.
 use record::rows::{Socket, Sockets};
-use record::{Expr, Op, Operand, Proto, PushOutcome, State, Table, Test};
+use record::{Expr, FilterPushdown, Op, Operand, Proto, State, Table, Test};
 
 use crate::address_families::{AF_INET, AF_INET6, AF_NETLINK, AF_PACKET, AF_TIPC, AF_UNIX, AF_VSOCK, AF_XDP};
 use crate::pushdown::bytecode::{Code, EndpointSide};
@@ -133,7 +133,7 @@ pub(crate) struct SplitFilter {
     /// Tables that can have matching rows, in the requested order.
     pub(crate) tables: Vec<TableFilter>,
     /// One result per conjunct.
-    pub(crate) pushed: Vec<PushOutcome>,
+    pub(crate) pushdown: Vec<FilterPushdown>,
 }
 
 /// Splits `conjuncts` for the tables in `order`. `filters(proto)` is true if that table's backend can filter.
@@ -145,25 +145,29 @@ pub(crate) fn split(
     filters: &dyn Fn(Proto) -> bool,
 ) -> SplitFilter {
     let mut tables = Vec::new();
-    let mut answers: Vec<Vec<PushOutcome>> = vec![Vec::new(); conjuncts.len()];
+    let mut answers: Vec<Vec<FilterPushdown>> = vec![Vec::new(); conjuncts.len()];
     for proto in order {
         let mut table =
             TableBuilder { filter: TableFilter::accept_all(*proto, families), world, filters: filters(*proto) };
         // If one conjunct excludes a table, the others are irrelevant.
-        let taken: Option<Vec<PushOutcome>> = conjuncts.iter().map(|part| table.take(part)).collect();
+        let taken: Option<Vec<FilterPushdown>> = conjuncts.iter().map(|part| table.take(part)).collect();
         let Some(taken) = taken else { continue };
         answers.iter_mut().zip(taken).for_each(|(answers, push)| answers.push(push));
         tables.push(table.filter);
     }
-    SplitFilter { tables, pushed: answers.iter().map(|answers| worst_of(answers)).collect() }
+    SplitFilter { tables, pushdown: answers.iter().map(|answers| worst_of(answers)).collect() }
 }
 
 // `Exact` if there are no tables, as no rows are sent.
-fn worst_of(answers: &[PushOutcome]) -> PushOutcome {
-    if answers.iter().all(|push| *push == PushOutcome::Exact) {
-        return PushOutcome::Exact;
+fn worst_of(answers: &[FilterPushdown]) -> FilterPushdown {
+    if answers.iter().all(|push| *push == FilterPushdown::Exact) {
+        return FilterPushdown::Exact;
     }
-    if answers.iter().all(|push| *push == PushOutcome::No) { PushOutcome::No } else { PushOutcome::Narrowed }
+    if answers.iter().all(|push| *push == FilterPushdown::Unsupported) {
+        FilterPushdown::Unsupported
+    } else {
+        FilterPushdown::Inexact
+    }
 }
 
 struct TableBuilder<'w> {
@@ -175,49 +179,49 @@ struct TableBuilder<'w> {
 
 impl TableBuilder<'_> {
     // Applies one conjunct and returns how far; `None` if this table has no matching rows.
-    fn take(&mut self, part: &Expr) -> Option<PushOutcome> {
+    fn take(&mut self, part: &Expr) -> Option<FilterPushdown> {
         let part = known::simplify(part, self.filter.proto);
         if known::is_true(&part) {
-            return Some(PushOutcome::Exact);
+            return Some(FilterPushdown::Exact);
         }
         if known::is_false(&part) {
             return None;
         }
         if let Some((v4, v6)) = families_of(&part) {
             self.filter.families = self.filter.families.intersect(v4, v6)?;
-            return Some(PushOutcome::Exact);
+            return Some(FilterPushdown::Exact);
         }
         if !self.filters || takes_no_filter(self.filter.proto) {
-            return Some(PushOutcome::No);
+            return Some(FilterPushdown::Unsupported);
         }
         if let Some(states) = states_of(&part, self.filter.proto) {
             // Replaces STATES_ALL instead of masking it, because a state outside STATES_ALL is read only if the filter
             // names it.
             self.filter.states = if self.filter.states == STATES_ALL { states } else { self.filter.states & states };
-            return (self.filter.states != 0).then_some(PushOutcome::Exact);
+            return (self.filter.states != 0).then_some(FilterPushdown::Exact);
         }
         if self.filter.proto == Proto::Unix {
-            return Some(PushOutcome::No);
+            return Some(FilterPushdown::Unsupported);
         }
         Some(self.take_condition(&part))
     }
 
-    fn take_condition(&mut self, part: &Expr) -> PushOutcome {
+    fn take_condition(&mut self, part: &Expr) -> FilterPushdown {
         if let Some((side, port)) = single_port(part) {
             let place = if side == EndpointSide::Local { &mut self.filter.sport } else { &mut self.filter.dport };
             if *place == 0 || *place == port {
                 *place = port;
-                return PushOutcome::Exact;
+                return FilterPushdown::Exact;
             }
         }
         let lowered = conditions::lower_part(part, self.world);
         let both = Code::and([self.filter.code.clone(), lowered.code.clone()]);
         // A program that is too long is treated as none.
         if lowered.code == Code::True || both.compile().is_none() {
-            return PushOutcome::No;
+            return FilterPushdown::Unsupported;
         }
         self.filter.code = both;
-        if lowered.exact { PushOutcome::Exact } else { PushOutcome::Narrowed }
+        if lowered.exact { FilterPushdown::Exact } else { FilterPushdown::Inexact }
     }
 }
 

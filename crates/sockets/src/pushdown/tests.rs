@@ -173,13 +173,13 @@ proptest! {
     fn the_split_is_the_filter(conjuncts in prop::collection::vec(expr(), 0..4),
         rows in prop::collection::vec(any_row(), 1..20), marks: bool) {
         let split = split(&conjuncts, &ORDER, Families::Both, &Lab { marks }, &|_| true);
-        prop_assert_eq!(split.pushed.len(), conjuncts.len());
+        prop_assert_eq!(split.pushdown.len(), conjuncts.len());
         // The kernel's tables contain no closed TCP sockets: the mask relies on that.
         for row in rows.into_iter().filter(|row| row.proto != Proto::Tcp || row.state != State::CLOSE) {
             // Rows show marks only with the privilege.
             let row = Socket { mark: row.mark.filter(|_| marks), ..row };
             let sent = split.tables.iter().any(|table| table.proto == row.proto && table.accepts(&row));
-            let engines = conjuncts.iter().zip(&split.pushed).filter(|(_, push)| **push != PushOutcome::Exact);
+            let engines = conjuncts.iter().zip(&split.pushdown).filter(|(_, push)| **push != FilterPushdown::Exact);
             let shown = sent && engines.clone().all(|(part, _)| engine(part, &row));
             let right = conjuncts.iter().all(|part| engine(part, &row));
             prop_assert_eq!(shown, right, "{:?} {:?} {:?}", &conjuncts, &split, row);
@@ -194,23 +194,23 @@ proptest! {
         let sent = table.is_some_and(|table| table.accepts(&row));
         let bare = |table: &TableFilter| *table == TableFilter::accept_all(row.proto, table.families);
         prop_assert!(table.is_none_or(bare));
-        let engines = conjuncts.iter().zip(&split.pushed).filter(|(_, push)| **push != PushOutcome::Exact);
+        let engines = conjuncts.iter().zip(&split.pushdown).filter(|(_, push)| **push != FilterPushdown::Exact);
         prop_assert_eq!(sent && engines.clone().all(|(part, _)| engine(part, &row)),
             conjuncts.iter().all(|part| engine(part, &row)));
     }
 }
 
-fn check(conjuncts: &[Expr], tables: &[&str], pushed: &[PushOutcome]) {
+fn check(conjuncts: &[Expr], tables: &[&str], pushdown: &[FilterPushdown]) {
     let split = split(conjuncts, &ORDER, Families::Both, &Lab { marks: true }, &|_| true);
     let told: Vec<String> =
         split.tables.iter().map(|table| format!("{}: {}", table.proto.name(), table.words())).collect();
     assert_eq!(told, tables);
-    assert_eq!(split.pushed, pushed);
+    assert_eq!(split.pushdown, pushdown);
 }
 
 #[test]
 fn splits_by_example() {
-    use PushOutcome::{Exact, Narrowed, No};
+    use FilterPushdown::{Exact, Inexact, Unsupported};
     check(&[], &["tcp: ", "udp: ", "unix: "], &[]);
     check(&[test("proto", Op::Eq, words(&["udp"]))], &["udp: "], &[Exact]);
     check(
@@ -237,20 +237,20 @@ fn splits_by_example() {
     // The kernel does not know processes: half of an `or` is useless, half of an `and` is not.
     let process = test("process", Op::Match, Operand::Regex("nginx".into()));
     let peer = test("peer_addr", Op::Eq, net);
-    check(&[Expr::Or(vec![peer.clone(), process.clone()])], &["tcp: ", "udp: ", "unix: "], &[No]);
+    check(&[Expr::Or(vec![peer.clone(), process.clone()])], &["tcp: ", "udp: ", "unix: "], &[Unsupported]);
     check(
         &[Expr::Or(vec![
             Expr::And(vec![peer.clone(), process.clone()]),
             test("local_port", Op::Eq, Operand::Number(22)),
         ])],
         &["tcp: peer in 10.0.0.0/8 or local_port = 22", "udp: peer in 10.0.0.0/8 or local_port = 22"],
-        &[Narrowed],
+        &[Inexact],
     );
-    check(&[peer, process], &["tcp: peer in 10.0.0.0/8", "udp: peer in 10.0.0.0/8"], &[Exact, No]);
+    check(&[peer, process], &["tcp: peer in 10.0.0.0/8", "udp: peer in 10.0.0.0/8"], &[Exact, Unsupported]);
     check(&[test("family", Op::Eq, words(&["inet6"]))], &["tcp: family = inet6", "udp: family = inet6"], &[Exact]);
     check(&[test("iface", Op::Eq, words(&["eth0"]))], &["tcp: interface 2", "udp: interface 2"], &[Exact]);
-    check(&[test("iface", Op::Eq, words(&["gone"]))], &["tcp: ", "udp: "], &[No]);
-    check(&[test("path", Op::Ne, Operand::Null)], &["unix: "], &[No]);
+    check(&[test("iface", Op::Eq, words(&["gone"]))], &["tcp: ", "udp: "], &[Unsupported]);
+    check(&[test("path", Op::Ne, Operand::Null)], &["unix: "], &[Unsupported]);
     check(
         &[test("mark", Op::Eq, Operand::Masked { value: 0x10, mask: 0xf0 })],
         &["tcp: mark = 0x10/0xf0 and not (mark = 0x0)", "udp: mark = 0x10/0xf0 and not (mark = 0x0)"],

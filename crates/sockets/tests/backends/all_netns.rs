@@ -2,7 +2,7 @@
 
 use crate::rows::{demand, is, test};
 use record::rows::Socket;
-use record::{Next, Op, Operand, Proto, PushOutcome, Source, SourceFault};
+use record::{FilterPushdown, Next, Op, Operand, Proto, Source, SourceFault};
 use sockets::{AllNetnsSockets, BackendCache, Options, Via};
 use std::path::Path;
 use sys::{Host, NetNs, NetnsTarget};
@@ -119,10 +119,10 @@ fn names_of_interfaces_are_not_pushed_down() {
     let every = AllNetnsSockets::new(&host, tcp(), targets, &cache);
     let demand = demand(0, vec![is("iface", "lo"), test("local_port", Op::Eq, Operand::Number(80))]);
     let offer = every.prepare(&demand).offer();
-    assert_eq!(offer.pushed, [PushOutcome::No, PushOutcome::Exact]);
+    assert_eq!(offer.pushdown, [FilterPushdown::Unsupported, FilterPushdown::Exact]);
     assert!(offer.explain.last().is_some_and(|line| line.contains("each of 1 network namespaces")), "{offer:?}");
     let none = AllNetnsSockets::new(&host, tcp(), Vec::new(), &cache).prepare(&demand).offer();
-    assert!(none.pushed.is_empty() && none.explain.is_empty());
+    assert!(none.pushdown.is_empty() && none.explain.is_empty());
 }
 
 #[test]

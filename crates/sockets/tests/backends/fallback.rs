@@ -113,7 +113,7 @@ fn root_without_rights() {
         let options = Options { order: vec![Proto::Tcp], ..here() };
         let host = Host::live();
         let offer = SocketSource::new(&host, options.clone()).prepare(&by_mark).offer();
-        assert_eq!(offer.pushed, [record::PushOutcome::No]);
+        assert_eq!(offer.pushdown, [record::FilterPushdown::Unsupported]);
         let (rows, stats) = read(&host, options, &by_mark);
         assert_eq!((rows.len(), stats.is_partial()), (7, false));
         assert!(rows.iter().all(|row| row.mark.is_none()));
@@ -177,7 +177,10 @@ fn refused_program() {
     let host = Host::live().recording(&tape).unwrap();
     let options = Options { order: vec![Proto::Tcp], ..here() };
     let demand = demand(0, vec![filter]);
-    assert_eq!(SocketSource::new(&host, options.clone()).prepare(&demand).offer().pushed, [record::PushOutcome::Exact]);
+    assert_eq!(
+        SocketSource::new(&host, options.clone()).prepare(&demand).offer().pushdown,
+        [record::FilterPushdown::Exact]
+    );
     let (rows, stats) = read(&host, options.clone(), &demand);
     assert_eq!(rows.iter().map(|row| row.local.1).collect::<Vec<_>>(), [port]);
     assert_eq!((&stats.via[..], stats.is_partial()), (&["netlink"][..], false));

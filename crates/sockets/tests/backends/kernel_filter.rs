@@ -1,7 +1,7 @@
 //! The kernel runs our programs as we expect.
 use std::net::Ipv6Addr;
 
-use record::{Addr, Expr, Op, Operand, Prefix, Proto, PushOutcome, Source};
+use record::{Addr, Expr, FilterPushdown, Op, Operand, Prefix, Proto, Source};
 use sockets::{Options, SocketSource};
 use sys::Host;
 use testkit::netns::Lab;
@@ -19,12 +19,12 @@ fn ranges(ranges: &[(u64, u64)]) -> Operand {
 
 /// Reads with the filter in the kernel and compares with `keep` applied to all rows, at a moment when nothing changes.
 #[track_caller]
-fn check(filter: Expr, pushed: PushOutcome, keep: impl Fn(&Kept) -> bool) {
+fn check(filter: Expr, pushdown: FilterPushdown, keep: impl Fn(&Kept) -> bool) {
     let host = Host::live();
     let options = Options { order: vec![Proto::Tcp, Proto::Udp], ..here() };
     let filtered = demand(ATTRIBUTES, vec![filter.clone()]);
     let offer = SocketSource::new(&host, options.clone()).prepare(&filtered).offer();
-    assert_eq!(offer.pushed, [pushed], "{:?}", offer.explain);
+    assert_eq!(offer.pushdown, [pushdown], "{:?}", offer.explain);
     let kept = || without_times(read(&host, options.clone(), &demand(ATTRIBUTES, Vec::new())).0, &keep);
     for _ in 0..50 {
         let expected = kept();
@@ -73,7 +73,7 @@ fn root_programs_mean_what_they_say() {
     let lab = Lab::new("programs");
     let port = open(&lab);
     lab.run_inside(|| {
-        use PushOutcome::Exact;
+        use FilterPushdown::Exact;
         check(test("local_port", Op::Eq, Operand::Number(port.into())), Exact, |row| row.local.1 == port);
         check(test("local_port", Op::Ne, Operand::Number(port.into())), Exact, |row| {
             row.local.1 != port && row.local.1 != 0
@@ -132,14 +132,14 @@ fn root_states_mean_what_they_say() {
             ("close_wait", 8),
             ("listen", 10),
         ] {
-            check(is("state", word), PushOutcome::Exact, |row| row.state.0 == state);
+            check(is("state", word), FilterPushdown::Exact, |row| row.state.0 == state);
         }
         check(
             test("state", Op::Ne, Operand::Words(vec![b"established".as_slice().into()])),
-            PushOutcome::Exact,
+            FilterPushdown::Exact,
             |row| row.state.0 != 1,
         );
-        check(is("state", "unconn"), PushOutcome::Exact, |row| row.proto == Proto::Udp && row.state.0 == 7);
+        check(is("state", "unconn"), FilterPushdown::Exact, |row| row.proto == Proto::Udp && row.state.0 == 7);
     });
 }
 

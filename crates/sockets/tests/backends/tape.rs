@@ -1,6 +1,6 @@
 //! Recording and replaying.
 use record::rows::need;
-use record::{Accounting, Next, Op, Operand, Proto, PushOutcome, Source};
+use record::{Accounting, FilterPushdown, Next, Op, Operand, Proto, Source};
 use sockets::{Families, Options, SocketSource, Via};
 use sys::Host;
 
@@ -45,7 +45,7 @@ fn nothing_is_pushed_down_in_a_replay() {
     let port = Operand::Number(listener.local_addr().unwrap().port().into());
     let port = test("local_port", Op::Eq, port);
     let offer = SocketSource::new(&host, options.clone()).prepare(&demand(0, vec![port.clone()])).offer();
-    assert_eq!(offer.pushed, [PushOutcome::No]);
+    assert_eq!(offer.pushdown, [FilterPushdown::Unsupported]);
     assert_eq!(read(&host, options.clone(), &demand(0, vec![port.clone()])).0, all);
     // A table that cannot have matching rows is not searched.
     let udp = read(&host, options.clone(), &demand(0, vec![port, is("proto", "udp")]));

@@ -3,7 +3,7 @@
 //! The engine filters the rows again, so the translation need not be exact: it only must never exclude a row that
 //! passes the filter.
 use record::rows::{CtState, Nat};
-use record::{Addr, EndpointTest, Expr, Op, Operand, Prefix, PushOutcome, Table, Test};
+use record::{Addr, EndpointTest, Expr, FilterPushdown, Op, Operand, Prefix, Table, Test};
 
 use crate::kernel_filter::{KernelFilter, TupleFilter};
 use crate::pushdown::{SplitFilter, number, put, split};
@@ -44,15 +44,17 @@ impl TupleConditions {
 
 impl WalkFilter {
     /// Returns the filter, and for each conjunct whether it was pushed down.
-    pub(crate) fn from_conjuncts(conjuncts: &[Expr]) -> (WalkFilter, Vec<PushOutcome>) {
-        let SplitFilter { filter, mut pushed } = split(conjuncts, || true);
+    pub(crate) fn from_conjuncts(conjuncts: &[Expr]) -> (WalkFilter, Vec<FilterPushdown>) {
+        let SplitFilter { filter, mut pushdown } = split(conjuncts, || true);
         let mut walk = WalkFilter::by_kernel(&filter);
-        for (part, push) in conjuncts.iter().zip(&mut pushed).filter(|(_, push)| **push == PushOutcome::No) {
+        for (part, push) in
+            conjuncts.iter().zip(&mut pushdown).filter(|(_, push)| **push == FilterPushdown::Unsupported)
+        {
             if walk.take(part) {
-                *push = PushOutcome::Narrowed;
+                *push = FilterPushdown::Inexact;
             }
         }
-        (walk, pushed)
+        (walk, pushdown)
     }
 
     /// The conditions that netlink would apply.

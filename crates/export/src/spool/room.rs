@@ -71,9 +71,8 @@ impl Spool {
 
     /// Removes the excess from one segment; returns the number of dropped messages.
     fn remove_excess(&mut self, newest: bool) -> Option<u64> {
-        let is_worth_it = |segment: &Segment, plan: &RemovalPlan| {
-            plan.bytes.saturating_mul(GIVES_PART) >= segment.classes.total()
-        };
+        let is_worth_it =
+            |segment: &Segment, plan: &RemovalPlan| plan.bytes.saturating_mul(GIVES_PART) >= segment.classes.total();
         let (index, mut plan) = self.find_giver(newest, is_worth_it)?;
         let segment = self.disk.segments.get(index)?;
         if plan.bytes >= segment.classes.total() {

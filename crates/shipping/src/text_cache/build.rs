@@ -69,8 +69,8 @@ fn other_first_digit(n: u32, (smallest, largest): (u32, u32)) -> u32 {
         (1, _) if 2 * one > largest => 2 * (one / 10),
         (1, rest) => 2 * one + rest % largest.saturating_sub(2 * one - 1).max(1),
         (first, rest) if one + rest < smallest => {
-            let larger = (2..=9).filter(|digit| *digit != first).map(|digit| digit * one + rest);
-            larger.filter(|other| *other >= smallest).next().unwrap_or(one + rest)
+            let mut larger = (2..=9).filter(|digit| *digit != first).map(|digit| digit * one + rest);
+            larger.find(|other| *other >= smallest).unwrap_or(one + rest)
         }
         (_, rest) => one + rest,
     }

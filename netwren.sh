@@ -369,7 +369,7 @@ judge_style() {
 documentation() {
     local flags=
     if is_pinned; then flags="-D warnings"; fi
-    RUSTDOCFLAGS=$flags cargo doc --locked --quiet --workspace --no-deps --document-private-items
+    RUSTDOCFLAGS=$flags cargo doc --locked --quiet --workspace --no-deps
 }
 
 # cargo_tests LOG CARGO-ARGUMENTS…: runs all tests even if one fails; because of pipefail the failure is returned.

@@ -1,7 +1,7 @@
 //! Errors of loading, running and reading BPF programs.
 use std::fmt;
 
-use sys::{Errno, Missing, ProbeResult, SysError};
+use sys::{Errno, Missing, SysError, Trial};
 
 /// The reason why a program cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -97,12 +97,12 @@ impl BpfError {
     }
 
     /// Converts the error to the result of a trial for `netwren support`.
-    pub fn to_tried(&self) -> ProbeResult {
+    pub fn to_tried(&self) -> Trial {
         let words = match self {
             BpfError::Denied { needs, errno, .. } => format!("{errno}: needs {needs}"),
             error => error.to_string(),
         };
-        ProbeResult::new_missing(self.missing_requirement(), words)
+        Trial::new_missing(self.missing_requirement(), words)
     }
 
     /// Converts the error to a system error, which recordings can store: its object contains the message, and its

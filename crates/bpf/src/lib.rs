@@ -32,12 +32,12 @@ mod packet_drops;
 mod patch;
 mod path_stages;
 mod portion;
-mod probe;
 mod program;
 mod relocate;
 pub mod sockets_iter;
 pub mod sockets_walk;
 mod time_parts;
+mod tried;
 
 pub use cpu_samples::{CpuSamples, CpuTally, SampledChain};
 pub use error::BpfError;
@@ -54,7 +54,7 @@ pub use packet_drops::{
     PacketDropEvents, PacketDrops,
 };
 pub use path_stages::{MoveDirection, PLACES_MAX, PathPlace, PathStages, StageArrivals};
-pub use probe::{Ability, FeatureProbe, probe};
 pub use program::Program;
 pub use sys::bpf::{MappedMemory, Ring};
 pub use sys::{EventProgram, RingBlocks};
+pub use tried::{Ability, TriedAbility, try_abilities};

@@ -3,7 +3,7 @@
 //! A test that needs a process of its own starts this binary again for one of the `child_…` functions below.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
-use bpf::{Ability, LoadSpec, load, probe};
+use bpf::{Ability, LoadSpec, load, try_abilities};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
@@ -47,9 +47,8 @@ fn child_loads() {
 #[test]
 fn child_probes() {
     if is_child() {
-        let all = probe(&Host::live());
-        let there: Vec<_> =
-            all.iter().filter(|probe| probe.error.is_none()).map(|probe| probe.ability.name()).collect();
+        let all = try_abilities(&Host::live());
+        let there: Vec<_> = all.iter().filter(|one| one.error.is_none()).map(|one| one.ability.name()).collect();
         println!("said: {} of {}: {}", there.len(), all.len(), there.join(", "));
     }
 }
@@ -92,11 +91,11 @@ fn root_where_bpf_is_refused_nothing_breaks() {
 #[test]
 fn root_this_kernel_has_all_or_says_since_when() {
     testkit::require_root!();
-    let all = probe(&Host::live());
-    assert_eq!(all.iter().map(|probe| probe.ability).collect::<Vec<_>>(), Ability::ALL);
-    for probe in all.iter().filter(|probe| probe.error.is_some()) {
-        let error = probe.error.as_ref().unwrap();
-        assert!(sys::Kernel::read_running().version() < (6, 9), "{}: {error}", probe.ability.name());
+    let all = try_abilities(&Host::live());
+    assert_eq!(all.iter().map(|one| one.ability).collect::<Vec<_>>(), Ability::ALL);
+    for one in all.iter().filter(|one| one.error.is_some()) {
+        let error = one.error.as_ref().unwrap();
+        assert!(sys::Kernel::read_running().version() < (6, 9), "{}: {error}", one.ability.name());
     }
 }
 

@@ -10,9 +10,9 @@ mod files;
 mod latency;
 mod live;
 mod pace;
-mod probe;
 mod report;
 mod row;
+mod tried;
 
 pub use files::{
     FileError, FileFault, FileFormat, FileIface, FileOptions, FilePacket, FilePackets, FileRecord, FileStatistics,
@@ -23,6 +23,6 @@ pub use latency::LatencyCounts;
 pub use live::place::{CapturePlace, ReadLinks};
 pub use live::stream::{CaptureControl, FollowPackets, PacketStream, SNAPLEN, SNAPLEN_MAX, WakeUp};
 pub use pace::{Delivery, Pacing, Wait};
-pub use probe::probe;
 pub use report::{CaptureReport, IfaceDrops};
 pub use row::{Passes, complete, is_of_interface};
+pub use tried::try_capturing;

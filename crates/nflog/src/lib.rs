@@ -8,8 +8,8 @@
 
 mod events;
 mod fuzz;
-mod probe;
 mod taken;
+mod tried;
 mod uapi;
 
 pub use events::netlink::groups::{COPY_BYTES, LATENCY};
@@ -20,5 +20,5 @@ pub use events::stream::{BUFFER_BYTES, FollowLog, LogStream, sends_entries};
 pub use events::succession::{InheritedGroup, NextNumber, StoreNumbers, Succession};
 pub use events::wanted::WantedParts;
 pub use fuzz::fuzz_nflog;
-pub use probe::probe;
 pub use taken::GroupReader;
+pub use tried::try_groups;

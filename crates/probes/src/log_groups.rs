@@ -1,6 +1,6 @@
 //! Finds rules that log to a group without a reader.
 
-use doctor::seen::{Moved, Sample, UnreadRule};
+use doctor::seen::{Moved, RuleWithoutReader, Sample};
 use host::group_rules::{self, BOUND_GROUPS, GroupRule, RULES, RULES_MAX};
 use record::Accounting;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ impl ProbeReader for LogGroupReader {
 
     fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
         if let Some(before) = self.before.get(&netns.netns_id) {
-            sample.around.unread = compare(before, read_unread(netns.host(), netns.netns_id, stats));
+            sample.around.rules_without_reader = compare(before, read_unread(netns.host(), netns.netns_id, stats));
         }
     }
 }
@@ -75,7 +75,7 @@ fn parse_line(line: &str) -> Option<u16> {
 
 /// The rules of `before` that are also in the second reading. Rules that were removed or whose group now has a reader
 /// are left out; a rule whose counter was reset has no previous value.
-fn compare(before: &[GroupRule], now: Vec<GroupRule>) -> Vec<UnreadRule> {
+fn compare(before: &[GroupRule], now: Vec<GroupRule>) -> Vec<RuleWithoutReader> {
     let unread = |rule: GroupRule| {
         let old = before.iter().find(|old| old.is_same(&rule))?;
         let logged = rule.logged.map(|after| Moved {
@@ -83,7 +83,7 @@ fn compare(before: &[GroupRule], now: Vec<GroupRule>) -> Vec<UnreadRule> {
             after: i64::try_from(after).unwrap_or(i64::MAX),
         });
         let GroupRule { group, family, table, chain, handle, is_reached, .. } = rule;
-        Some(UnreadRule { group, family, table, chain, handle, logged, is_reached })
+        Some(RuleWithoutReader { group, family, table, chain, handle, logged, is_reached })
     };
     now.into_iter().filter_map(unread).collect()
 }

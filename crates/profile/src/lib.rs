@@ -10,12 +10,12 @@ mod error;
 mod fuzz;
 mod groups;
 mod path;
-mod probe;
 mod softirq;
+mod tried;
 mod words;
 
 pub use error::ProfileError;
 pub use fuzz::{fuzz_samples, fuzz_stages};
 pub use path::{StageProbe, StageSource};
-pub use probe::{probe_sampling, probe_stages};
 pub use softirq::{ChainSource, SampleOptions, SampleSource, Sampler, SamplerBackend};
+pub use tried::{try_sampling, try_stages};

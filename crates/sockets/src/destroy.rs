@@ -15,14 +15,14 @@ use std::ops::ControlFlow;
 use netlink::{DumpError, Query, Request};
 use record::rows::{Endpoint, FamilyExtras, Socket, UlpPart, need};
 use record::{Addr, Proto, State};
-use sys::{Errno, Host, Missing, Modules, Presence, ProbeResult};
+use sys::{Errno, Host, Missing, Modules, Presence, Trial};
 
 use crate::address_families::{AF_INET, AF_INET6};
 use crate::backends::netlink::inet_diag::{self, DumpParameters, InetDecoder, SOCK_DIAG_BY_FAMILY};
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::keys::Table;
-use crate::probe::kernel_part;
 use crate::pushdown::STATES_ALL;
+use crate::tried::kernel_part;
 
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
 const SOCK_DESTROY: u16 = 21;
@@ -371,7 +371,7 @@ fn still_exists(host: &Host, target: &Target) -> bool {
 }
 
 /// Whether and how sockets can be closed here, or why not: for `netwren support`. Closes nothing and loads no module.
-pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> ProbeResult {
+pub fn try_closing(host: &Host, modules: &Modules<'_>) -> Trial {
     let mut answers = Vec::new();
     for proto in [Proto::Tcp, Proto::Udp] {
         match modules.presence(kernel_part(proto)) {
@@ -383,24 +383,21 @@ pub fn probe_closing(host: &Host, modules: &Modules<'_>) -> ProbeResult {
     let closable: Vec<&str> = answers.iter().filter(|(_, a)| works(a)).map(|(proto, _)| proto.name()).collect();
     if closable.is_empty() {
         return match answers.first() {
-            None => ProbeResult::new_missing(
+            None => Trial::new_missing(
                 Missing::Module,
                 "not tried: not loaded (module tcp_diag); closing a socket makes the kernel load it",
             ),
-            Some((_, CloseOutcome::Unsupported)) => ProbeResult::new_missing(
-                Missing::KernelOption,
-                "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)",
-            ),
-            Some((_, CloseOutcome::Denied)) => {
-                ProbeResult::new_missing(Missing::Right, CloseOutcome::Denied.to_string())
+            Some((_, CloseOutcome::Unsupported)) => {
+                Trial::new_missing(Missing::KernelOption, "the kernel has no SOCK_DESTROY (CONFIG_INET_DIAG_DESTROY)")
             }
-            Some((_, other)) => ProbeResult::new_missing(Missing::Other, other.to_string()),
+            Some((_, CloseOutcome::Denied)) => Trial::new_missing(Missing::Right, CloseOutcome::Denied.to_string()),
+            Some((_, other)) => Trial::new_missing(Missing::Other, other.to_string()),
         };
     }
     if !sys::caps::effective().is_ok_and(|set| set.contains(sys::caps::Cap::NetAdmin)) {
-        return ProbeResult::new_missing(Missing::Right, "needs CAP_NET_ADMIN");
+        return Trial::new_missing(Missing::Right, "needs CAP_NET_ADMIN");
     }
-    ProbeResult::new_working(format!("{} sockets, via SOCK_DESTROY", closable.join(" and ")))
+    Trial::new_working(format!("{} sockets, via SOCK_DESTROY", closable.join(" and ")))
 }
 
 // A request that reaches the kernel's code for closing sockets but cannot close one. Its address matches no socket that

@@ -16,9 +16,9 @@ mod expected;
 mod fuzz;
 mod keys;
 mod options;
-mod probe;
 mod pushdown;
 mod source;
+mod tried;
 
 pub use all_netns::AllNetnsSockets;
 pub use backends::bpf::cache::BackendCache;
@@ -38,13 +38,13 @@ pub use choose::recorded_bits;
 pub use choose::{
     BPF_HAS, NETLINK_LACKS_UNIX, PROC_LACKS_INET, PROC_LACKS_NETLINK, PROC_LACKS_PACKET, PROC_LACKS_UNIX, Via,
 };
-pub use destroy::{CloseOutcome, Cookie, Target, close, mptcp_token, probe_closing};
+pub use destroy::{CloseOutcome, Cookie, Target, close, mptcp_token, try_closing};
 pub use events::netlink::destroyed::Destroyed;
-pub use events::{FlowSums, Follow, LiveConnections, UdpSenders, probe_following};
+pub use events::{FlowSums, Follow, LiveConnections, UdpSenders, try_following};
 pub use expected::tcp_sockets as count_tcp;
 pub use fuzz::{fuzz_proc_line, fuzz_sock_diag, fuzz_walk_block};
 pub use netlink::DecodeError;
 pub use options::Options;
-pub use probe::{Probe, probe, sees_marks};
 pub use pushdown::Families;
 pub use source::SocketSource;
+pub use tried::{TriedBackend, sees_marks, try_backends};

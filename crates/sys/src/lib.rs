@@ -77,4 +77,4 @@ pub use ring_blocks::{EventProgram, RingBlocks};
 pub use share::{Share, WORK_NS_MIN};
 pub use signal::SignalHandlers;
 pub use tape::{Header, Integrity, TapeError};
-pub use tried::{Missing, ProbeResult};
+pub use tried::{Missing, Trial};

@@ -30,27 +30,27 @@ impl Missing {
 
 /// The result of trying a feature.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ProbeResult {
+pub struct Trial {
     /// The reason why it does not work; `None` if it works.
     pub missing: Option<Missing>,
     /// How it works, or why it does not: lower case, no full stop.
     pub words: String,
 }
 
-impl ProbeResult {
+impl Trial {
     /// It works, in the way that `words` describes.
-    pub fn new_working(words: impl Into<String>) -> ProbeResult {
-        ProbeResult { missing: None, words: words.into() }
+    pub fn new_working(words: impl Into<String>) -> Trial {
+        Trial { missing: None, words: words.into() }
     }
 
     /// It does not work.
-    pub fn new_missing(missing: Missing, words: impl Into<String>) -> ProbeResult {
-        ProbeResult { missing: Some(missing), words: words.into() }
+    pub fn new_missing(missing: Missing, words: impl Into<String>) -> Trial {
+        Trial { missing: Some(missing), words: words.into() }
     }
 
     /// It does not work because of this kernel error, or for a different reason if `None`.
-    pub fn new_refused(errno: Option<Errno>, words: impl Into<String>) -> ProbeResult {
-        ProbeResult::new_missing(errno.map_or(Missing::Other, Missing::from_errno), words)
+    pub fn new_refused(errno: Option<Errno>, words: impl Into<String>) -> Trial {
+        Trial::new_missing(errno.map_or(Missing::Other, Missing::from_errno), words)
     }
 
     /// True if it works.
@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(Missing::from_errno(Errno::ACCES), Missing::Right);
         assert_eq!(Missing::from_errno(Errno::NOENT), Missing::KernelOption);
         assert_eq!(Missing::from_errno(Errno::NOBUFS), Missing::Other);
-        assert_eq!(ProbeResult::new_refused(None, "x").missing, Some(Missing::Other));
-        assert!(ProbeResult::new_working("x").is_working());
+        assert_eq!(Trial::new_refused(None, "x").missing, Some(Missing::Other));
+        assert!(Trial::new_working("x").is_working());
     }
 }

@@ -1,7 +1,7 @@
 //! The interfaces through which events are read: BPF if only new entries of one namespace are wanted, or netlink.
 use record::rows::{NatEvents, StatCounter, nat_event_need, nat_need};
 use record::{Accounting, BackendLacks, Demand, Offer, SourceError, SourceFault};
-use sys::{Errno, Host, Missing, Modules, ProbeResult, SysError};
+use sys::{Errno, Host, Missing, Modules, SysError, Trial};
 
 use crate::events::bpf::blocks::BpfEvents;
 use crate::events::netlink::messages::NetlinkEvents;
@@ -176,20 +176,20 @@ fn unsupported_error(cause: OpenError) -> SourceError {
 
 /// Tries how events can be received here, for `netwren support`. Loads, attaches and removes the BPF program, which
 /// takes some milliseconds.
-pub fn probe_events(host: &Host, modules: &Modules<'_>) -> ProbeResult {
-    if let Some(why) = crate::probe::reason_not_to_ask(modules) {
-        return ProbeResult::new_missing(Missing::Module, why);
+pub fn try_events(host: &Host, modules: &Modules<'_>) -> Trial {
+    if let Some(why) = crate::tried::reason_not_to_ask(modules) {
+        return Trial::new_missing(Missing::Module, why);
     }
     let listen =
         SubscribeOptions { groups: groups::ALL, buffer_bytes: PROBED_BYTES, netns_id: 0, find: None, stop: &|| true };
     if let Err(error) = NetlinkEvents::open(host, listen) {
-        return ProbeResult::new_refused(Some(error.errno), error.to_string());
+        return Trial::new_refused(Some(error.errno), error.to_string());
     }
     match open_bpf(host, 0, PROBED_BYTES, &|| true) {
-        Ok(_) => ProbeResult::new_working("via netlink; new entries also via BPF"),
-        Err(why) => ProbeResult::new_working(format!("via netlink; new entries not via BPF: {why}")),
+        Ok(_) => Trial::new_working("via netlink; new entries also via BPF"),
+        Err(why) => Trial::new_working(format!("via netlink; new entries not via BPF: {why}")),
     }
 }
 
-/// Buffer size of a probe, which reads nothing.
+/// Buffer size of a trial, which reads nothing.
 const PROBED_BYTES: u32 = 4096;

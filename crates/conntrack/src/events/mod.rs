@@ -14,7 +14,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 
-pub use backend::probe_events;
+pub use backend::try_events;
 pub(crate) use fuzz::fuzz;
 pub use netlink::messages::{EventMessage, NetlinkEvents};
 pub use netlink::nsid::{FindNamespaces, OtherNetnsOptions};

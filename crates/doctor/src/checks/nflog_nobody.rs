@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::words::{argument, state};
 use super::{Check, Findings, Probe, Sample};
-use crate::seen::UnreadRule;
+use crate::seen::RuleWithoutReader;
 
 pub(super) const CHECK: Check = Check {
     id: "nflog-nobody",
@@ -29,12 +29,12 @@ pub(super) const CHECK: Check = Check {
 const SHOWN_MAX: usize = 4;
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let mut groups: BTreeMap<u16, Vec<&UnreadRule>> = BTreeMap::new();
-    for rule in &sample.around.unread {
+    let mut groups: BTreeMap<u16, Vec<&RuleWithoutReader>> = BTreeMap::new();
+    for rule in &sample.around.rules_without_reader {
         groups.entry(rule.group).or_default().push(rule);
     }
     for (group, rules) in groups {
-        let counted: Vec<&&UnreadRule> = rules.iter().filter(|rule| grown(rule) > 0).collect();
+        let counted: Vec<&&RuleWithoutReader> = rules.iter().filter(|rule| grown(rule) > 0).collect();
         if !counted.is_empty() {
             add_counted(found, group, &counted);
             continue;
@@ -46,12 +46,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
 }
 
-fn grown(rule: &UnreadRule) -> u64 {
+fn grown(rule: &RuleWithoutReader) -> u64 {
     rule.logged.map_or(0, |logged| logged.grown())
 }
 
 /// True if packets of the rule's address family were received or sent within the window.
-fn has_packets(sample: &Sample, rule: &UnreadRule) -> bool {
+fn has_packets(sample: &Sample, rule: &RuleWithoutReader) -> bool {
     let is_any = |source, names: [&str; 2]| names.iter().any(|name| sample.grown(source, name) > 0);
     let (four, six) =
         (|| is_any(Snmp, ["IpInReceives", "IpOutRequests"]), || is_any(Snmp6, ["Ip6InReceives", "Ip6OutRequests"]));
@@ -67,7 +67,7 @@ fn readers(group: u16) -> Evidence {
     state(format!("readers of group {group} in nfnetlink_log"), 0, None)
 }
 
-fn add_counted(found: &mut Findings<'_>, group: u16, rules: &[&&UnreadRule]) {
+fn add_counted(found: &mut Findings<'_>, group: u16, rules: &[&&RuleWithoutReader]) {
     let Some(first) = rules.iter().max_by_key(|rule| grown(rule)) else { return };
     let others = match rules.len() {
         1 => String::new(),
@@ -89,7 +89,7 @@ fn add_counted(found: &mut Findings<'_>, group: u16, rules: &[&&UnreadRule]) {
     remedies(draft, group, first);
 }
 
-fn add_uncounted(found: &mut Findings<'_>, group: u16, rule: &UnreadRule) {
+fn add_uncounted(found: &mut Findings<'_>, group: u16, rule: &RuleWithoutReader) {
     let place = rule.place();
     let title = format!("the rule {place} logs to group {group}, which no program reads; the rule has no counter");
     let draft = found
@@ -100,7 +100,7 @@ fn add_uncounted(found: &mut Findings<'_>, group: u16, rule: &UnreadRule) {
     remedies(draft, group, rule);
 }
 
-fn remedies(draft: super::FindingBuilder<'_>, group: u16, rule: &UnreadRule) {
+fn remedies(draft: super::FindingBuilder<'_>, group: u16, rule: &RuleWithoutReader) {
     let (table, chain) = (argument(&rule.table, "TABLE"), argument(&rule.chain, "CHAIN"));
     let (family, handle) = (rule.family, rule.handle);
     draft

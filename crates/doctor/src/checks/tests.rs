@@ -4,7 +4,7 @@
 use super::*;
 use crate::seen::{
     Conflict, Control, ControlKind, Descriptors, DropSeen, FlowCensus, LateReader, LinkSeen, ModeSeen, Moved,
-    NeighbourSeen, NfQueue, PortsInUse, RuleSeen, Stuck, Unclosed, UnreadRule,
+    NeighbourSeen, NfQueue, PortsInUse, RuleSeen, RuleWithoutReader, Stuck, Unclosed,
 };
 use record::rows::CounterSource::{self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet};
 
@@ -130,9 +130,9 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.before.netlink = vec![queue(4, "netlink netfilter port 7", 1, 1)];
         sample.after.netlink = vec![queue(4, "netlink netfilter port 7", 9, 1)];
     }),
-    ("nflog-nobody", Severity::Warning, |sample| sample.around.unread.push(unread(Some((5, 9))))),
+    ("nflog-nobody", Severity::Warning, |sample| sample.around.rules_without_reader.push(unread(Some((5, 9))))),
     ("nflog-nobody", Severity::Hint, |sample| {
-        sample.around.unread.push(unread(None));
+        sample.around.rules_without_reader.push(unread(None));
         sample.counters_of(&[(Snmp, "IpOutRequests", "", 0, 9)]);
     }),
     ("route-refuses", Severity::Warning, |sample| {
@@ -294,8 +294,8 @@ fn what_no_control_connection_agreed_on_is_no_data_of_it() {
     }
 }
 
-fn unread(logged: Option<(i64, i64)>) -> UnreadRule {
-    UnreadRule {
+fn unread(logged: Option<(i64, i64)>) -> RuleWithoutReader {
+    RuleWithoutReader {
         group: 5,
         family: "inet",
         table: "t".into(),
@@ -371,14 +371,14 @@ fn what_is_routine_is_no_finding() {
         sample.around.links.push(link);
     });
     // A logging rule that no packet matches; rules without a counter where no packet moves, or that are not reached.
-    silent(|sample| sample.around.unread.push(unread(Some((9, 9)))));
+    silent(|sample| sample.around.rules_without_reader.push(unread(Some((9, 9)))));
     silent(|sample| {
-        sample.around.unread.push(unread(Some((9, 9))));
+        sample.around.rules_without_reader.push(unread(Some((9, 9))));
         sample.counters_of(&[(Snmp, "IpOutRequests", "", 0, 9)]);
     });
-    silent(|sample| sample.around.unread.push(unread(None)));
+    silent(|sample| sample.around.rules_without_reader.push(unread(None)));
     silent(|sample| {
-        sample.around.unread.push(UnreadRule { is_reached: false, ..unread(None) });
+        sample.around.rules_without_reader.push(RuleWithoutReader { is_reached: false, ..unread(None) });
         sample.counters_of(&[(Snmp, "IpOutRequests", "", 0, 9)]);
     });
     // Other hosts forward on purpose, and a router does not see the answers to packets that it only forwards.
@@ -899,7 +899,7 @@ fn forget(sample: &mut Sample, probe: Probe) {
             around.links.clear();
             around.duplicates.clear();
         }
-        Probe::LogGroups => around.unread.clear(),
+        Probe::LogGroups => around.rules_without_reader.clear(),
         Probe::Neighbours => around.neighbours.clear(),
         Probe::Queues => around.queues.clear(),
         Probe::Routes => {

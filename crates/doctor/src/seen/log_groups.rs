@@ -4,7 +4,7 @@ use super::moved::Moved;
 
 /// A rule that logs to a group without a reader.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct UnreadRule {
+pub struct RuleWithoutReader {
     /// The group.
     pub group: u16,
     /// Family of the table in nft's words: `inet`.
@@ -21,7 +21,7 @@ pub struct UnreadRule {
     pub is_reached: bool,
 }
 
-impl UnreadRule {
+impl RuleWithoutReader {
     /// Its place: `inet filter input handle 7`.
     pub(crate) fn place(&self) -> String {
         format!("{} {} {} handle {}", self.family, self.table, self.chain, self.handle)

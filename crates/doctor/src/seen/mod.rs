@@ -25,7 +25,7 @@ pub use drops::{DropSeen, RuleSeen};
 pub use flows::{DESTINATIONS_MAX, FlowCensus};
 pub(crate) use links::SET_DOWN;
 pub use links::{LinkSeen, ModeSeen};
-pub use log_groups::UnreadRule;
+pub use log_groups::RuleWithoutReader;
 pub use moved::Moved;
 pub use neighbours::NeighbourSeen;
 pub use queues::NfQueue;

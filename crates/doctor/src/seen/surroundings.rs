@@ -8,7 +8,7 @@ use super::controls::Control;
 use super::drops::DropSeen;
 use super::flows::FlowCensus;
 use super::links::LinkSeen;
-use super::log_groups::UnreadRule;
+use super::log_groups::RuleWithoutReader;
 use super::neighbours::NeighbourSeen;
 use super::queues::NfQueue;
 
@@ -32,7 +32,7 @@ pub struct Surroundings {
     /// Queues of packets that rules pass to programs.
     pub queues: Vec<NfQueue>,
     /// Rules that log to groups without a reader at either reading.
-    pub unread: Vec<UnreadRule>,
+    pub rules_without_reader: Vec<RuleWithoutReader>,
     /// Control connections that no helper follows; gathered only if rules dropped packets that may be their data.
     pub controls: Vec<Control>,
     /// Counts of connection-tracking entries.

@@ -12,7 +12,7 @@ mod udp_senders;
 
 use record::rows::{Direction, EventKind, SocketEvent, SocketEvents};
 use record::{Accounting, Demand, Each, Offer, SourceError, SourceFault, Stream, StreamState};
-use sys::{Host, ProbeResult, SysError};
+use sys::{Host, SysError, Trial};
 
 use crate::choose::Via;
 pub use flow_sums::FlowSums;
@@ -35,7 +35,7 @@ pub struct Follow<'h> {
     pub netns_id: u64,
     /// True to follow every namespace of the host, which needs BPF.
     pub all_netns: bool,
-    /// True if programs may be attached to the root cgroup; [`probe_following`] explains what that prevents others
+    /// True if programs may be attached to the root cgroup; [`try_following`] explains what that prevents others
     /// from.
     pub hooks: bool,
     /// Returns true to end the run. Called some twenty times per second.
@@ -166,9 +166,10 @@ const NAMELESS: &str = "an incoming connection is shown without its accepting pr
 
 /// How connections can be followed here, for `netwren support`: it works if no connection would be missed. With BPF all
 /// programs are loaded, and those that do not exclude others are attached and released: some 10 ms.
-pub fn probe_following(host: &Host) -> ProbeResult {
+pub fn try_following(host: &Host) -> Trial {
     #[cfg(feature = "bpf")]
-    let programs = self::bpf::programs::probe(host).map_err(|error| (error.missing_requirement(), error.to_string()));
+    let programs =
+        self::bpf::programs::try_loading(host).map_err(|error| (error.missing_requirement(), error.to_string()));
     #[cfg(not(feature = "bpf"))]
     let programs: Result<(Vec<String>, bool), _> = Err((sys::Missing::Build, sys::WITHOUT_BPF.to_owned()));
     let _ = host;
@@ -178,10 +179,10 @@ pub fn probe_following(host: &Host) -> ProbeResult {
                 words.push("owners from connect, accept, first use and close".to_owned());
             }
             words.extend(hooks.then(|| HOOKS_EXCLUDE.to_owned()));
-            ProbeResult::new_working(format!("via BPF: every state change; {}", words.join("; ")))
+            Trial::new_working(format!("via BPF: every state change; {}", words.join("; ")))
         }
         Err((missing, why)) => {
-            ProbeResult::new_missing(missing, format!("via netlink: no owners, short connections may be missed: {why}"))
+            Trial::new_missing(missing, format!("via netlink: no owners, short connections may be missed: {why}"))
         }
     }
 }

@@ -39,6 +39,6 @@ fn root_another_cookie_closes_nothing() {
 fn root_support_knows_that_sockets_can_be_closed() {
     testkit::require_root!();
     let host = Host::live();
-    let closing = sockets::probe_closing(&host, &Modules::new(&host));
-    assert_eq!(closing, sys::ProbeResult::new_working("tcp and udp sockets, via SOCK_DESTROY"));
+    let closing = sockets::try_closing(&host, &Modules::new(&host));
+    assert_eq!(closing, sys::Trial::new_working("tcp and udp sockets, via SOCK_DESTROY"));
 }

@@ -43,10 +43,10 @@ fn a_sandbox_without_netlink() {
         assert_eq!(error.fault, SourceFault::Denied);
         assert!(error.to_string().starts_with("cannot read TCP sockets"), "{error}");
         let host = Host::live();
-        let probes = sockets::probe(&host, &sys::Modules::new(&host));
+        let backends = sockets::try_backends(&host, &sys::Modules::new(&host));
         // MPTCP has no file.
-        let open = |probe: &sockets::Probe| probe.via == Via::Proc && probe.proto != Proto::Mptcp;
-        assert!(probes.iter().all(|probe| probe.tried.is_working() == open(probe)), "{probes:?}");
+        let open = |backend: &sockets::TriedBackend| backend.via == Via::Proc && backend.proto != Proto::Mptcp;
+        assert!(backends.iter().all(|backend| backend.tried.is_working() == open(backend)), "{backends:?}");
     });
     sandboxed.join().unwrap();
 }

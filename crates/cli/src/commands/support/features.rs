@@ -4,7 +4,7 @@
 use super::state;
 use record::rows::{Feature, FeatureState};
 use sys::caps::{self, Cap};
-use sys::{Host, Missing, Modules, ProbeResult};
+use sys::{Host, Missing, Modules, Trial};
 
 /// Privileges that affect results, and what is missing without them.
 const RIGHTS: &[(Cap, &str, &str)] = &[
@@ -14,9 +14,10 @@ const RIGHTS: &[(Cap, &str, &str)] = &[
 ];
 
 /// All features with every backend, each tried with the smallest request.
-pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::Probe>) -> Vec<Feature> {
-    let of_sockets =
-        |probe: sockets::Probe| state::row(&format!("{} sockets", probe.proto.name()), probe.via.name(), probe.tried);
+pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::TriedBackend>) -> Vec<Feature> {
+    let of_sockets = |backend: sockets::TriedBackend| {
+        state::row(&format!("{} sockets", backend.proto.name()), backend.via.name(), backend.tried)
+    };
     sockets
         .into_iter()
         .map(of_sockets)
@@ -40,15 +41,15 @@ fn not_read() -> Feature {
 /// Owners of sockets.
 fn owners() -> Feature {
     let tried = match sys::fs::stat(std::path::Path::new("/proc/self/fd")) {
-        Ok(_) => ProbeResult::new_working("descriptors in /proc/PID/fd, one system call each"),
-        Err(error) => ProbeResult::new_refused(Some(error.errno), error.to_string()),
+        Ok(_) => Trial::new_working("descriptors in /proc/PID/fd, one system call each"),
+        Err(error) => Trial::new_refused(Some(error.errno), error.to_string()),
     };
     state::row("owners", "proc", tried)
 }
 
 /// The feature `sockets kill`.
 fn closing(host: &Host, modules: &Modules<'_>) -> Feature {
-    state::row("closing sockets", "", sockets::probe_closing(host, modules))
+    state::row("closing sockets", "", sockets::try_closing(host, modules))
 }
 
 /// Whether the sockets of every namespace can be read, and whether namespaces that no process or name refers to are
@@ -65,75 +66,74 @@ fn all_namespaces(host: &Host) -> Feature {
         },
     );
     let words = format!("{entered}; {known}");
-    let tried = if enters { ProbeResult::new_working(words) } else { ProbeResult::new_missing(Missing::Right, words) };
+    let tried = if enters { Trial::new_working(words) } else { Trial::new_missing(Missing::Right, words) };
     state::row("sockets of all namespaces", "", tried)
 }
 
 /// The feature `--follow`.
 fn following(host: &Host) -> Feature {
-    state::row("following connections", "", sockets::probe_following(host))
+    state::row("following connections", "", sockets::try_following(host))
 }
 
 /// The conntrack table with each backend, and its events.
 fn tracked(host: &Host, modules: &Modules<'_>) -> Vec<Feature> {
-    let table = conntrack::probe(host, modules)
+    let table = conntrack::try_backends(host, modules)
         .into_iter()
-        .map(|probe| state::row("connection tracking", probe.via.name(), probe.tried));
-    let events = conntrack::events::probe_events(host, modules);
+        .map(|backend| state::row("connection tracking", backend.via.name(), backend.tried));
+    let events = conntrack::events::try_events(host, modules);
     table.chain([state::row("events of connection tracking", "", events)]).collect()
 }
 
 /// Records of packets that rules log.
 fn logged(modules: &Modules<'_>) -> Feature {
-    state::row("log records", "", nflog::probe(modules))
+    state::row("log records", "", nflog::try_groups(modules))
 }
 
 /// Capturing packets of interfaces.
 fn captured() -> Feature {
-    state::row("capturing packets", "", capture::probe())
+    state::row("capturing packets", "", capture::try_capturing())
 }
 
 /// Counting packets that the kernel drops.
 fn dropped(host: &Host) -> Feature {
-    state::row("counting drops", "", drops::probe(host))
+    state::row("counting drops", "", drops::try_counting(host))
 }
 
 /// Counting dropped packets with the kernel's drop monitor, without BPF and tracefs.
 fn dropped_by_monitor(host: &Host) -> Feature {
-    state::row("counting drops", "net-dm", drops::probe_monitor(host))
+    state::row("counting drops", "net-dm", drops::try_monitor(host))
 }
 
 /// Counters of drivers, and of devlink traps.
 fn counted_below(host: &Host) -> [Feature; 2] {
     [
-        state::row("statistics of drivers", "", counters::probe_drivers(host)),
-        state::row("devlink traps", "", counters::probe_traps(host)),
+        state::row("statistics of drivers", "", counters::try_drivers(host)),
+        state::row("devlink traps", "", counters::try_traps(host)),
     ]
 }
 
 /// Features that show where the kernel spends time on packets.
 fn profiled(host: &Host) -> [Feature; 2] {
     [
-        state::row("sampling CPUs", "", profile::probe_sampling(host)),
-        state::row("stages between netfilter hooks", "", profile::probe_stages()),
+        state::row("sampling CPUs", "", profile::try_sampling(host)),
+        state::row("stages between netfilter hooks", "", profile::try_stages()),
     ]
 }
 
 /// Kernel features that netwren's BPF programs need, a row each.
 #[cfg(feature = "bpf")]
 fn bpf_lines(host: &Host) -> Vec<Feature> {
-    let line = |probe: bpf::FeatureProbe| {
-        let tried =
-            probe.error.map_or_else(|| ProbeResult::new_working(probe.ability.purpose()), |error| error.to_tried());
-        let feature = state::row(&format!("bpf: {}", probe.ability.name()), "", tried);
+    let line = |one: bpf::TriedAbility| {
+        let tried = one.error.map_or_else(|| Trial::new_working(one.ability.purpose()), |error| error.to_tried());
+        let feature = state::row(&format!("bpf: {}", one.ability.name()), "", tried);
         match feature.state {
             FeatureState::OptionMissing => {
-                Feature { remedy: format!("Linux {}", probe.ability.first_version()), ..feature }
+                Feature { remedy: format!("Linux {}", one.ability.first_version()), ..feature }
             }
             _ => feature,
         }
     };
-    bpf::probe(host).into_iter().map(line).collect()
+    bpf::try_abilities(host).into_iter().map(line).collect()
 }
 
 #[cfg(not(feature = "bpf"))]
@@ -141,7 +141,7 @@ fn bpf_lines(_host: &Host) -> Vec<Feature> {
     vec![state::row(
         "bpf: programs",
         "",
-        ProbeResult::new_missing(Missing::Build, "this netwren was built without the feature bpf"),
+        Trial::new_missing(Missing::Build, "this netwren was built without the feature bpf"),
     )]
 }
 

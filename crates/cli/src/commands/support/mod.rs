@@ -53,13 +53,13 @@ fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
 fn run(asked: &MadeRows<Features>, bundle: Option<&Path>, commands: Commands) -> Outcome {
     let host = Host::live();
     let modules = Modules::new(&host);
-    let probes = sockets::probe(&host, &modules);
+    let backends = sockets::try_backends(&host, &modules);
     let blind: Vec<&str> = ALWAYS_THERE
         .iter()
-        .filter(|proto| !probes.iter().any(|probe| probe.tried.is_working() && probe.proto == **proto))
+        .filter(|proto| !backends.iter().any(|backend| backend.tried.is_working() && backend.proto == **proto))
         .map(|proto| proto.name())
         .collect();
-    let features = features::all(&host, &modules, probes);
+    let features = features::all(&host, &modules, backends);
     if let Some(file) = bundle {
         return bundle::write(file, asked, &features, commands);
     }

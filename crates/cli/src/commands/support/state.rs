@@ -1,12 +1,12 @@
-//! Determines the state of a feature from what its probe reports as missing, and the remedy.
+//! Determines the state of a feature from what its trial reports as missing, and the remedy.
 
 use record::rows::{Feature, FeatureState};
 use sys::caps::Cap;
-use sys::{Missing, ProbeResult};
+use sys::{Missing, Trial};
 
 /// The row of a probed feature; `backend` is empty if it has only one.
-pub(super) fn row(feature: &str, backend: &'static str, tried: ProbeResult) -> Feature {
-    let ProbeResult { missing, words } = tried;
+pub(super) fn row(feature: &str, backend: &'static str, tried: Trial) -> Feature {
+    let Trial { missing, words } = tried;
     let state = match missing {
         None => FeatureState::Works,
         Some(Missing::Right) => FeatureState::RightMissing,
@@ -18,12 +18,12 @@ pub(super) fn row(feature: &str, backend: &'static str, tried: ProbeResult) -> F
     Feature { feature: feature.to_owned(), backend, state, remedy: remedy(state, &words), words }
 }
 
-/// The row of a feature whose state is known without a probe.
+/// The row of a feature whose state is known without a trial.
 pub(super) fn known(feature: &str, state: FeatureState, words: &str, remedy: String) -> Feature {
     Feature { feature: feature.to_owned(), backend: "", state, words: words.to_owned(), remedy }
 }
 
-/// The remedy, with the names mentioned in the probe's text.
+/// The remedy, with the names mentioned in the trial's text.
 fn remedy(state: FeatureState, words: &str) -> String {
     let named: Vec<Cap> = Cap::ALL.into_iter().filter(|cap| has_word(words, cap.name())).collect();
     match state {
@@ -101,10 +101,10 @@ mod tests {
             // The words of an answer never decide the state.
             (Missing::Other, "built without CAP_BPF: not loaded, no such file", "fails", ""),
         ] {
-            let found = row("x", "", ProbeResult::new_missing(missing, words));
+            let found = row("x", "", Trial::new_missing(missing, words));
             assert_eq!((found.state.name(), &*found.remedy), (state, remedy), "{words}");
         }
-        let found = row("x", "proc", ProbeResult::new_working("CAP_BPF is not needed"));
+        let found = row("x", "proc", Trial::new_working("CAP_BPF is not needed"));
         assert_eq!((found.state, found.backend, &*found.remedy), (FeatureState::Works, "proc", ""));
     }
 }

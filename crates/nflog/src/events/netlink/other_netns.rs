@@ -39,7 +39,7 @@ pub(crate) struct OtherNetnsSockets {
     /// Number of namespaces that were bound only after the start.
     late: AtomicU64,
     /// Number of groups that could not be bound, and the reason for the first of them.
-    unread: Mutex<(u64, Option<String>)>,
+    unbound: Mutex<(u64, Option<String>)>,
     /// The largest shortage of memory so far.
     shortage: Mutex<ShortShares>,
 }
@@ -135,13 +135,13 @@ impl OtherNetnsSockets {
     }
 
     /// Stores the number of groups that are not read, and the reason for the first of them.
-    pub(crate) fn set_unread(&self, count: u64, why: Option<String>) {
-        let mut unread = lock(&self.unread);
-        *unread = (count, why.or(unread.1.take()));
+    pub(crate) fn set_unbound(&self, count: u64, why: Option<String>) {
+        let mut unbound = lock(&self.unbound);
+        *unbound = (count, why.or(unbound.1.take()));
     }
 
     /// Number of groups that could not be bound, and the reason.
     pub(crate) fn unbound_groups(&self) -> (u64, Option<String>) {
-        lock(&self.unread).clone()
+        lock(&self.unbound).clone()
     }
 }

@@ -89,8 +89,8 @@ pub(crate) struct Scan {
     known: HashMap<u64, KnownNetns>,
     /// True after the first scan.
     begun: bool,
-    /// Number of unread groups of namespaces removed since then.
-    unread_gone: u64,
+    /// Number of unbound groups of namespaces removed since then.
+    unbound_removed: u64,
     elsewhere: Arc<OtherNetnsSockets>,
 }
 
@@ -111,7 +111,7 @@ impl Scan {
             buffers: count,
             namespaces_max: buffers.sockets.min(SOCKETS_MAX as u64) / count,
         };
-        Scan { find, groups, delivery, budget, wanted, known, begun: false, unread_gone: 0, elsewhere }
+        Scan { find, groups, delivery, budget, wanted, known, begun: false, unbound_removed: 0, elsewhere }
     }
 
     /// Scans once: binds the groups of new namespaces, and reports removed ones. Needs CAP_NET_ADMIN in each namespace,
@@ -134,16 +134,16 @@ impl Scan {
             }
         }
         self.begun = true;
-        let (groups, elsewhere, unread_gone) = (self.groups.len(), &self.elsewhere, &mut self.unread_gone);
+        let (groups, elsewhere, unbound_removed) = (self.groups.len(), &self.elsewhere, &mut self.unbound_removed);
         self.known.retain(|netns_id, known| {
             let is_there = known.missed < MISSED_MAX;
             if !is_there {
-                *unread_gone += if known.buffer_bytes > 0 { (groups - known.bound.len()) as u64 } else { 0 };
+                *unbound_removed += if known.buffer_bytes > 0 { (groups - known.bound.len()) as u64 } else { 0 };
                 elsewhere.add_removed(*netns_id);
             }
             is_there
         });
-        self.report_unread();
+        self.report_unbound();
     }
 
     /// Binds the groups of a namespace that are not bound yet.
@@ -189,7 +189,7 @@ impl Scan {
         }
     }
 
-    fn report_unread(&self) {
+    fn report_unbound(&self) {
         // Namespaces without memory are counted separately.
         let lacking = |known: &KnownNetns| (self.groups.len() - known.bound.len()) as u64;
         let count = self.known.values().filter(|known| known.buffer_bytes > 0).map(lacking).sum::<u64>();
@@ -197,7 +197,7 @@ impl Scan {
             .known
             .iter()
             .find_map(|(netns_id, known)| Some(format!("in network namespace {netns_id}, {}", known.why.as_ref()?)));
-        self.elsewhere.set_unread(count + self.unread_gone, why);
+        self.elsewhere.set_unbound(count + self.unbound_removed, why);
     }
 }
 

@@ -191,7 +191,7 @@ fn load_and_attach(host: &Host, only_netns: u32, hooks: AcceptHooks) -> Result<A
 }
 
 /// Whether connections can be followed with BPF here: its limitations, and whether it would attach accept hooks.
-pub(crate) fn probe(host: &Host) -> Result<(Vec<String>, bool), BpfError> {
+pub(crate) fn try_loading(host: &Host) -> Result<(Vec<String>, bool), BpfError> {
     load_and_attach(host, 0, AcceptHooks::Loaded).map(|hooked| (hooked.left_out, hooked.takes_hooks))
 }
 

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 
 use netlink::DecodeError;
 use record::rows::Conntrack;
-use sys::{Host, KernelPart, Missing, Modules, Presence, ProbeResult, WalkError, fs};
+use sys::{Host, KernelPart, Missing, Modules, Presence, Trial, WalkError, fs};
 
 use crate::backends::bpf::cache::{BackendCache, WalkParameters, parts_for};
 use crate::backends::bpf::rows::EntryBytes;
@@ -14,11 +14,11 @@ use crate::table::NetnsRef;
 
 /// A backend and whether it works here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
+pub struct TriedBackend {
     /// The backend.
     pub via: Via,
     /// Whether entries could be read and how, or the missing part.
-    pub tried: ProbeResult,
+    pub tried: Trial,
 }
 
 /// The kernel part that answers netlink requests for the table: such a request also loads connection tracking itself.
@@ -39,10 +39,10 @@ pub(crate) fn reason_not_to_ask(modules: &Modules<'_>) -> Option<String> {
 
 /// Tries every backend and reads at most one block. Takes some milliseconds, nearly all of it to load a BPF program.
 /// Loads no kernel module: a backend that needs a missing module is not tried.
-pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
-    let line = |via, tried: Result<(), ProbeResult>, how: &str| Probe {
+pub fn try_backends(host: &Host, modules: &Modules<'_>) -> Vec<TriedBackend> {
+    let line = |via, tried: Result<(), Trial>, how: &str| TriedBackend {
         via,
-        tried: tried.err().unwrap_or_else(|| ProbeResult::new_working(how)),
+        tried: tried.err().unwrap_or_else(|| Trial::new_working(how)),
     };
     vec![
         line(Via::Netlink, by_netlink(host, modules), "a dump, filtered by the kernel; it evicts expired entries"),
@@ -51,29 +51,29 @@ pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
     ]
 }
 
-fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), ProbeResult> {
+fn by_netlink(host: &Host, modules: &Modules<'_>) -> Result<(), Trial> {
     if let Some(why) = reason_not_to_ask(modules) {
-        return Err(ProbeResult::new_missing(Missing::Module, why));
+        return Err(Trial::new_missing(Missing::Module, why));
     }
     // Asks the same part of the kernel that a dump uses. A dump would skip an empty table.
     let counted = count_entries(host, NetnsRef { netns: None, netns_id: 0 });
-    counted.map(drop).map_err(|error| ProbeResult::new_refused(error.errno(), error.to_string()))
+    counted.map(drop).map_err(|error| Trial::new_refused(error.errno(), error.to_string()))
 }
 
-fn by_proc(host: &Host) -> Result<(), ProbeResult> {
+fn by_proc(host: &Host) -> Result<(), Trial> {
     let file = fs::open(&host.proc_path("thread-self/net/nf_conntrack"));
-    file.map(drop).map_err(|error| ProbeResult::new_refused(Some(error.errno), error.to_string()))
+    file.map(drop).map_err(|error| Trial::new_refused(Some(error.errno), error.to_string()))
 }
 
-fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), ProbeResult> {
+fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), Trial> {
     // The program runs where the kernel looks up an entry, and a netlink request triggers that lookup.
     if let Some(why) = reason_not_to_ask(modules) {
-        return Err(ProbeResult::new_missing(Missing::Module, why));
+        return Err(Trial::new_missing(Missing::Module, why));
     }
     let cache = BackendCache::new();
     if let Some(why) = cache.why_not() {
         let missing = if cfg!(feature = "bpf") { Missing::Right } else { Missing::Build };
-        return Err(ProbeResult::new_missing(missing, why));
+        return Err(Trial::new_missing(missing, why));
     }
     let filter = WalkFilter::default();
     let parts = parts_for(0, false);
@@ -82,7 +82,7 @@ fn by_walk(host: &Host, modules: &Modules<'_>) -> Result<(), ProbeResult> {
     cache
         .walk(host, &ask, none)
         .map(drop)
-        .map_err(|error| ProbeResult::new_missing(classify_walk_error(&error), error.to_string()))
+        .map_err(|error| Trial::new_missing(classify_walk_error(&error), error.to_string()))
 }
 
 /// Classifies the reason why a walk failed.
@@ -110,9 +110,9 @@ mod tests {
     fn root_every_door_says_how_it_is() {
         testkit::require_root!();
         let host = Host::live();
-        let tried = probe(&host, &Modules::new(&host));
-        assert_eq!(tried.iter().map(|probe| probe.via).collect::<Vec<_>>(), [Via::Netlink, Via::Proc, Via::Bpf]);
-        for Probe { via, tried } in tried {
+        let tried = try_backends(&host, &Modules::new(&host));
+        assert_eq!(tried.iter().map(|backend| backend.via).collect::<Vec<_>>(), [Via::Netlink, Via::Proc, Via::Bpf]);
+        for TriedBackend { via, tried } in tried {
             let options = Options { via: Some(via), ..Options::new(0) };
             // An empty table would not be read by any backend.
             let lab = testkit::netns::Lab::new("ctprobe");
@@ -140,7 +140,7 @@ mod tests {
         let modules = Modules::new(&host);
         let table = by_netlink(&host, &modules).unwrap_err();
         assert_eq!(by_walk(&host, &modules).unwrap_err(), table);
-        let events = crate::events::probe_events(&host, &modules);
+        let events = crate::events::try_events(&host, &modules);
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t ctnetlink_dump_table\n").unwrap();
         let asked = by_netlink(&host, &Modules::new(&host)).unwrap_err();
         sys::fault::disarm_all();

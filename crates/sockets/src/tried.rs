@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use netlink::{DumpError, Query};
 use record::Proto;
 use sys::caps::{self, Cap};
-use sys::{Errno, Host, KernelPart, Missing, Modules, Presence, ProbeResult};
+use sys::{Errno, Host, KernelPart, Missing, Modules, Presence, Trial};
 
 use crate::address_families::AF_INET;
 use crate::backends::fault::{has_no_file, kernel_option};
@@ -17,31 +17,31 @@ use crate::keys::Table;
 
 /// Result of trying one backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Probe {
+pub struct TriedBackend {
     /// The table.
     pub proto: Proto,
     /// The backend.
     pub via: Via,
     /// Whether it worked, and how, or what is missing.
-    pub tried: ProbeResult,
+    pub tried: Trial,
 }
 
 /// Tries every backend of every table with the smallest request: no states, or the first line. Skips tables that would
 /// make the kernel load a module.
 ///
 /// Needs about twenty system calls. In a replay every backend fails, because there is no kernel to send requests to.
-pub fn probe(host: &Host, modules: &Modules<'_>) -> Vec<Probe> {
-    let mut probes = Vec::new();
+pub fn try_backends(host: &Host, modules: &Modules<'_>) -> Vec<TriedBackend> {
+    let mut backends = Vec::new();
     for proto in Proto::ALL {
-        probes.push(match reason_not_to_ask(modules, proto) {
-            Some(words) => Probe { proto, via: Via::Netlink, tried: ProbeResult::new_missing(Missing::Module, words) },
+        backends.push(match reason_not_to_ask(modules, proto) {
+            Some(words) => TriedBackend { proto, via: Via::Netlink, tried: Trial::new_missing(Missing::Module, words) },
             None => by_netlink(host, proto),
         });
         if !has_no_file(proto) {
-            probes.push(by_proc(host, proto));
+            backends.push(by_proc(host, proto));
         }
     }
-    probes
+    backends
 }
 
 /// True if socket marks are shown and can be used in filters.
@@ -49,7 +49,7 @@ pub fn sees_marks() -> bool {
     caps::effective().is_ok_and(|set| set.contains(Cap::NetAdmin))
 }
 
-fn by_netlink(host: &Host, proto: Proto) -> Probe {
+fn by_netlink(host: &Host, proto: Proto) -> TriedBackend {
     // Requests no states: the kernel searches no buckets and answers only that it is done.
     let wanted = DumpParameters { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[], storages: false };
     let tried = |request| {
@@ -71,11 +71,11 @@ fn by_netlink(host: &Host, proto: Proto) -> Probe {
         _ => (tried(wanted.by_family(AF_INET, proto)), "a dump per family"),
     };
     let tried = match &result {
-        Ok(()) if !proto.is_inet() || sees_marks() => ProbeResult::new_working(how),
-        Ok(()) => ProbeResult::new_working(format!("{how}, without marks (they need CAP_NET_ADMIN)")),
-        Err(error) => ProbeResult::new_refused(error.errno(), refusal_text(error, proto)),
+        Ok(()) if !proto.is_inet() || sees_marks() => Trial::new_working(how),
+        Ok(()) => Trial::new_working(format!("{how}, without marks (they need CAP_NET_ADMIN)")),
+        Err(error) => Trial::new_refused(error.errno(), refusal_text(error, proto)),
     };
-    Probe { proto, via: Via::Netlink, tried }
+    TriedBackend { proto, via: Via::Netlink, tried }
 }
 
 /// The kernel part that answers for a table: the module and its dump callback (net/*/…diag.c, 6.18).
@@ -129,21 +129,19 @@ fn refusal_text(error: &DumpError, proto: Proto) -> String {
     }
 }
 
-fn by_proc(host: &Host, proto: Proto) -> Probe {
+fn by_proc(host: &Host, proto: Proto) -> TriedBackend {
     let file = ProcFile { host, netns: None, table: table_of(proto), key: "probe".into() };
     let result = file.read(|_| ControlFlow::Break(()));
     let tried = match (result, proto) {
-        (Err(error), _) => ProbeResult::new_refused(Some(error.errno), error.to_string()),
-        (Ok(_), Proto::Unix) => ProbeResult::new_working("without peers, queues, owners' uids and cookies"),
-        (Ok(_), Proto::Packet) => {
-            ProbeResult::new_working("without rings, fanout, memberships, filters, memory and cookies")
-        }
-        (Ok(_), Proto::Netlink) => ProbeResult::new_working("without memory and cookies, and only the first 32 groups"),
+        (Err(error), _) => Trial::new_refused(Some(error.errno), error.to_string()),
+        (Ok(_), Proto::Unix) => Trial::new_working("without peers, queues, owners' uids and cookies"),
+        (Ok(_), Proto::Packet) => Trial::new_working("without rings, fanout, memberships, filters, memory and cookies"),
+        (Ok(_), Proto::Netlink) => Trial::new_working("without memory and cookies, and only the first 32 groups"),
         (Ok(_), _) => {
-            ProbeResult::new_working("without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits")
+            Trial::new_working("without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits")
         }
     };
-    Probe { proto, via: Via::Proc, tried }
+    TriedBackend { proto, via: Via::Proc, tried }
 }
 
 fn table_of(proto: Proto) -> Table {
@@ -172,11 +170,11 @@ mod tests {
     #[test]
     fn this_host() {
         let host = Host::live();
-        let probes = probe(&host, &Modules::new(&host));
-        assert_eq!(probes.len(), 2 * Proto::ALL.len() - 5);
-        assert!(probes.iter().all(|probe| !probe.tried.words.is_empty()));
+        let backends = try_backends(&host, &Modules::new(&host));
+        assert_eq!(backends.len(), 2 * Proto::ALL.len() - 5);
+        assert!(backends.iter().all(|backend| !backend.tried.words.is_empty()));
         // In any sandbox where tests run, one of the two backends for TCP must work.
-        assert!(probes.iter().any(|probe| probe.proto == Proto::Tcp && probe.tried.is_working()));
+        assert!(backends.iter().any(|backend| backend.proto == Proto::Tcp && backend.tried.is_working()));
     }
 
     /// With a modular kernel that has loaded none of its modules, no table is requested, so no module is loaded.
@@ -188,16 +186,17 @@ mod tests {
         std::fs::write(proc.join("modules"), "").unwrap();
         let host = Host::with_roots(proc.clone(), root.path().join("sys"), root.path().join("etc"));
         let netlink = |start: &str| {
-            let probes = probe(&host, &Modules::new(&host));
-            let others = |probe: &Probe| probe.via == Via::Netlink && !probe.tried.words.starts_with(start);
-            let tried = probes.into_iter().filter(others);
-            tried.map(|probe| (probe.proto, probe.tried.words)).collect::<Vec<_>>()
+            let backends = try_backends(&host, &Modules::new(&host));
+            let others =
+                |backend: &TriedBackend| backend.via == Via::Netlink && !backend.tried.words.starts_with(start);
+            let tried = backends.into_iter().filter(others);
+            tried.map(|backend| (backend.proto, backend.tried.words)).collect::<Vec<_>>()
         };
         sys::fault::arm("socket", 0, 100, sys::fault::Fault::Fails(Errno::ACCES));
         assert_eq!(netlink("not tried: /proc/kallsyms does not show"), []);
         std::fs::write(proc.join("kallsyms"), "0000000000000000 t raw_dump\n").unwrap();
         assert_eq!(netlink("not loaded (module "), []);
-        let closing = crate::probe_closing(&host, &Modules::new(&host));
+        let closing = crate::try_closing(&host, &Modules::new(&host));
         assert_eq!(closing.missing, Some(Missing::Module));
         assert!(closing.words.starts_with("not tried: not loaded (module tcp_diag"), "{closing:?}");
         // A module that is loaded is tried: here the request itself fails.

@@ -37,7 +37,7 @@ mod relocate;
 pub mod sockets_iter;
 pub mod sockets_walk;
 mod time_parts;
-mod tried;
+mod trial;
 
 pub use cpu_samples::{CpuSamples, CpuTally, SampledChain};
 pub use error::BpfError;
@@ -57,4 +57,4 @@ pub use path_stages::{MoveDirection, PLACES_MAX, PathPlace, PathStages, StageArr
 pub use program::Program;
 pub use sys::bpf::{MappedMemory, Ring};
 pub use sys::{EventProgram, RingBlocks};
-pub use tried::{Ability, TriedAbility, try_abilities};
+pub use trial::{Ability, AbilityTrial, try_abilities};

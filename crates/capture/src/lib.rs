@@ -12,7 +12,7 @@ mod live;
 mod pace;
 mod report;
 mod row;
-mod tried;
+mod trial;
 
 pub use files::{
     FileError, FileFault, FileFormat, FileIface, FileOptions, FilePacket, FilePackets, FileRecord, FileStatistics,
@@ -25,4 +25,4 @@ pub use live::stream::{CaptureControl, FollowPackets, PacketStream, SNAPLEN, SNA
 pub use pace::{Delivery, Pacing, Wait};
 pub use report::{CaptureReport, IfaceDrops};
 pub use row::{Passes, complete, is_of_interface};
-pub use tried::try_capturing;
+pub use trial::try_capturing;

@@ -19,7 +19,7 @@ mod sizes;
 mod source;
 pub mod stats;
 mod table;
-mod tried;
+mod trial;
 pub mod uapi;
 
 pub use all_netns::source::{AllNetnsConntrack, AllNetnsScan};
@@ -43,4 +43,4 @@ pub use options::Options;
 pub use source::{ConntrackScan, ConntrackSource};
 pub use sys::WalkError;
 pub use table::{CtTable, NetnsRef};
-pub use tried::{TriedBackend, try_backends};
+pub use trial::{BackendTrial, try_backends};

@@ -18,7 +18,7 @@ mod reading;
 mod source;
 pub mod texts;
 mod traps;
-mod tried;
+mod trial;
 
 pub use fuzz::fuzz_counters;
 pub use meanings::{CounterMeaning, describe};
@@ -26,4 +26,4 @@ pub use memory::CounterMemory;
 pub use reader::{CounterReader, ReadAdditional, read_sockets};
 pub use reading::{COUNTERS_MAX, CounterReading, CounterValue, Object, Width};
 pub use source::{CounterTable, NextReading};
-pub use tried::{try_drivers, try_traps};
+pub use trial::{try_drivers, try_traps};

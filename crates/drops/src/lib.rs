@@ -32,7 +32,7 @@ mod source;
 mod stream;
 mod trace;
 mod trace_backend;
-mod tried;
+mod trial;
 mod via;
 
 use sys::symbols;
@@ -47,5 +47,5 @@ pub use net_dm::{DropAlert, DropMonitor, DropOrigins, OUR_QUEUE as MONITOR_QUEUE
 pub use source::{DropOptions, DropSource, NOT_COUNTED};
 pub use stream::{DropStream, FollowDrops, SNAPLEN_MAX};
 pub use symbols::Symbols;
-pub use tried::{try_counting, try_monitor};
+pub use trial::{try_counting, try_monitor};
 pub use via::DropsVia;

@@ -9,7 +9,7 @@
 mod events;
 mod fuzz;
 mod taken;
-mod tried;
+mod trial;
 mod uapi;
 
 pub use events::netlink::groups::{COPY_BYTES, LATENCY};
@@ -21,4 +21,4 @@ pub use events::succession::{InheritedGroup, NextNumber, StoreNumbers, Successio
 pub use events::wanted::WantedParts;
 pub use fuzz::fuzz_nflog;
 pub use taken::GroupReader;
-pub use tried::try_groups;
+pub use trial::try_groups;

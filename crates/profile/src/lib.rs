@@ -11,11 +11,11 @@ mod fuzz;
 mod groups;
 mod path;
 mod softirq;
-mod tried;
+mod trial;
 mod words;
 
 pub use error::ProfileError;
 pub use fuzz::{fuzz_samples, fuzz_stages};
 pub use path::{StageProbe, StageSource};
 pub use softirq::{ChainSource, SampleOptions, SampleSource, Sampler, SamplerBackend};
-pub use tried::{try_sampling, try_stages};
+pub use trial::{try_sampling, try_stages};

@@ -22,7 +22,7 @@ use crate::backends::netlink::inet_diag::{self, DumpParameters, InetDecoder, SOC
 use crate::backends::netlink::request::NETLINK_SOCK_DIAG;
 use crate::keys::Table;
 use crate::pushdown::STATES_ALL;
-use crate::tried::kernel_part;
+use crate::trial::kernel_part;
 
 /// `SOCK_DESTROY` (include/uapi/linux/sock_diag.h).
 const SOCK_DESTROY: u16 = 21;

@@ -18,7 +18,7 @@ mod keys;
 mod options;
 mod pushdown;
 mod source;
-mod tried;
+mod trial;
 
 pub use all_netns::AllNetnsSockets;
 pub use backends::bpf::cache::BackendCache;
@@ -47,4 +47,4 @@ pub use netlink::DecodeError;
 pub use options::Options;
 pub use pushdown::Families;
 pub use source::SocketSource;
-pub use tried::{TriedBackend, sees_marks, try_backends};
+pub use trial::{BackendTrial, sees_marks, try_backends};

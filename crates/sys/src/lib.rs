@@ -52,7 +52,7 @@ mod syscall;
 mod tape;
 pub mod term;
 pub mod threads;
-mod tried;
+mod trial;
 
 pub use alarm::Alarm;
 pub use arp_socket::{ARP_ADDRESSES_MAX, ArpSender, ArpSocket};
@@ -77,4 +77,4 @@ pub use ring_blocks::{EventProgram, RingBlocks};
 pub use share::{Share, WORK_NS_MIN};
 pub use signal::SignalHandlers;
 pub use tape::{Header, Integrity, TapeError};
-pub use tried::{Missing, Trial};
+pub use trial::{Missing, Trial};

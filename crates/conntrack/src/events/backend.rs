@@ -177,7 +177,7 @@ fn unsupported_error(cause: OpenError) -> SourceError {
 /// Tries how events can be received here, for `netwren support`. Loads, attaches and removes the BPF program, which
 /// takes some milliseconds.
 pub fn try_events(host: &Host, modules: &Modules<'_>) -> Trial {
-    if let Some(why) = crate::tried::reason_not_to_ask(modules) {
+    if let Some(why) = crate::trial::reason_not_to_ask(modules) {
         return Trial::new_missing(Missing::Module, why);
     }
     let listen =

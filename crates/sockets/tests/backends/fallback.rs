@@ -45,7 +45,7 @@ fn a_sandbox_without_netlink() {
         let host = Host::live();
         let backends = sockets::try_backends(&host, &sys::Modules::new(&host));
         // MPTCP has no file.
-        let open = |backend: &sockets::TriedBackend| backend.via == Via::Proc && backend.proto != Proto::Mptcp;
+        let open = |backend: &sockets::BackendTrial| backend.via == Via::Proc && backend.proto != Proto::Mptcp;
         assert!(backends.iter().all(|backend| backend.tried.is_working() == open(backend)), "{backends:?}");
     });
     sandboxed.join().unwrap();

@@ -14,8 +14,8 @@ const RIGHTS: &[(Cap, &str, &str)] = &[
 ];
 
 /// All features with every backend, each tried with the smallest request.
-pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::TriedBackend>) -> Vec<Feature> {
-    let of_sockets = |backend: sockets::TriedBackend| {
+pub(super) fn all(host: &Host, modules: &Modules<'_>, sockets: Vec<sockets::BackendTrial>) -> Vec<Feature> {
+    let of_sockets = |backend: sockets::BackendTrial| {
         state::row(&format!("{} sockets", backend.proto.name()), backend.via.name(), backend.tried)
     };
     sockets
@@ -123,7 +123,7 @@ fn profiled(host: &Host) -> [Feature; 2] {
 /// Kernel features that netwren's BPF programs need, a row each.
 #[cfg(feature = "bpf")]
 fn bpf_lines(host: &Host) -> Vec<Feature> {
-    let line = |one: bpf::TriedAbility| {
+    let line = |one: bpf::AbilityTrial| {
         let tried = one.error.map_or_else(|| Trial::new_working(one.ability.purpose()), |error| error.to_tried());
         let feature = state::row(&format!("bpf: {}", one.ability.name()), "", tried);
         match feature.state {

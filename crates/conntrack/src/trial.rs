@@ -14,7 +14,7 @@ use crate::table::NetnsRef;
 
 /// A backend and whether it works here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TriedBackend {
+pub struct BackendTrial {
     /// The backend.
     pub via: Via,
     /// Whether entries could be read and how, or the missing part.
@@ -39,8 +39,8 @@ pub(crate) fn reason_not_to_ask(modules: &Modules<'_>) -> Option<String> {
 
 /// Tries every backend and reads at most one block. Takes some milliseconds, nearly all of it to load a BPF program.
 /// Loads no kernel module: a backend that needs a missing module is not tried.
-pub fn try_backends(host: &Host, modules: &Modules<'_>) -> Vec<TriedBackend> {
-    let line = |via, tried: Result<(), Trial>, how: &str| TriedBackend {
+pub fn try_backends(host: &Host, modules: &Modules<'_>) -> Vec<BackendTrial> {
+    let line = |via, tried: Result<(), Trial>, how: &str| BackendTrial {
         via,
         tried: tried.err().unwrap_or_else(|| Trial::new_working(how)),
     };
@@ -112,7 +112,7 @@ mod tests {
         let host = Host::live();
         let tried = try_backends(&host, &Modules::new(&host));
         assert_eq!(tried.iter().map(|backend| backend.via).collect::<Vec<_>>(), [Via::Netlink, Via::Proc, Via::Bpf]);
-        for TriedBackend { via, tried } in tried {
+        for BackendTrial { via, tried } in tried {
             let options = Options { via: Some(via), ..Options::new(0) };
             // An empty table would not be read by any backend.
             let lab = testkit::netns::Lab::new("ctprobe");

@@ -88,7 +88,7 @@ impl Ability {
 
 /// Whether an ability is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TriedAbility {
+pub struct AbilityTrial {
     /// The ability.
     pub ability: Ability,
     /// `None` if it is available, otherwise the reason why not.
@@ -103,7 +103,7 @@ const LICENCE: &CStr = c"Dual BSD/GPL";
 
 /// Determines all of [`Ability::ALL`]: the kernel's types are read once, five programs of three instructions are
 /// loaded and unloaded. Takes 2 to 4 ms; nothing is attached.
-pub fn try_abilities(host: &Host) -> Vec<TriedAbility> {
+pub fn try_abilities(host: &Host) -> Vec<AbilityTrial> {
     let mut wanted = WantedTypes::new();
     let function = kinds(&[TypeKind::FUNCTION]);
     let casts = ["bpf_rdonly_cast", "bpf_rcu_read_lock", "bpf_rcu_read_unlock"].map(|name| wanted.add(name, function));
@@ -138,7 +138,7 @@ pub fn try_abilities(host: &Host) -> Vec<TriedAbility> {
         Ability::Tracepoints => named(ability, &[tracepoint]).or_else(traced),
         Ability::AcceptHooks => created(),
     };
-    Ability::ALL.map(|ability| TriedAbility { ability, error: error(ability) }).into()
+    Ability::ALL.map(|ability| AbilityTrial { ability, error: error(ability) }).into()
 }
 
 fn missing_error(ability: Ability) -> BpfError {

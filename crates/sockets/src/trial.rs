@@ -17,7 +17,7 @@ use crate::keys::Table;
 
 /// Result of trying one backend.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct TriedBackend {
+pub struct BackendTrial {
     /// The table.
     pub proto: Proto,
     /// The backend.
@@ -30,11 +30,11 @@ pub struct TriedBackend {
 /// make the kernel load a module.
 ///
 /// Needs about twenty system calls. In a replay every backend fails, because there is no kernel to send requests to.
-pub fn try_backends(host: &Host, modules: &Modules<'_>) -> Vec<TriedBackend> {
+pub fn try_backends(host: &Host, modules: &Modules<'_>) -> Vec<BackendTrial> {
     let mut backends = Vec::new();
     for proto in Proto::ALL {
         backends.push(match reason_not_to_ask(modules, proto) {
-            Some(words) => TriedBackend { proto, via: Via::Netlink, tried: Trial::new_missing(Missing::Module, words) },
+            Some(words) => BackendTrial { proto, via: Via::Netlink, tried: Trial::new_missing(Missing::Module, words) },
             None => by_netlink(host, proto),
         });
         if !has_no_file(proto) {
@@ -49,7 +49,7 @@ pub fn sees_marks() -> bool {
     caps::effective().is_ok_and(|set| set.contains(Cap::NetAdmin))
 }
 
-fn by_netlink(host: &Host, proto: Proto) -> TriedBackend {
+fn by_netlink(host: &Host, proto: Proto) -> BackendTrial {
     // Requests no states: the kernel searches no buckets and answers only that it is done.
     let wanted = DumpParameters { ext: 0, states: 0, sport: 0, dport: 0, bytecode: &[], storages: false };
     let tried = |request| {
@@ -75,7 +75,7 @@ fn by_netlink(host: &Host, proto: Proto) -> TriedBackend {
         Ok(()) => Trial::new_working(format!("{how}, without marks (they need CAP_NET_ADMIN)")),
         Err(error) => Trial::new_refused(error.errno(), refusal_text(error, proto)),
     };
-    TriedBackend { proto, via: Via::Netlink, tried }
+    BackendTrial { proto, via: Via::Netlink, tried }
 }
 
 /// The kernel part that answers for a table: the module and its dump callback (net/*/…diag.c, 6.18).
@@ -129,7 +129,7 @@ fn refusal_text(error: &DumpError, proto: Proto) -> String {
     }
 }
 
-fn by_proc(host: &Host, proto: Proto) -> TriedBackend {
+fn by_proc(host: &Host, proto: Proto) -> BackendTrial {
     let file = ProcFile { host, netns: None, table: table_of(proto), key: "probe".into() };
     let result = file.read(|_| ControlFlow::Break(()));
     let tried = match (result, proto) {
@@ -141,7 +141,7 @@ fn by_proc(host: &Host, proto: Proto) -> TriedBackend {
             Trial::new_working("without tcp_info, memory, marks, interfaces, cgroups, cookies and backlog limits")
         }
     };
-    TriedBackend { proto, via: Via::Proc, tried }
+    BackendTrial { proto, via: Via::Proc, tried }
 }
 
 fn table_of(proto: Proto) -> Table {
@@ -188,7 +188,7 @@ mod tests {
         let netlink = |start: &str| {
             let backends = try_backends(&host, &Modules::new(&host));
             let others =
-                |backend: &TriedBackend| backend.via == Via::Netlink && !backend.tried.words.starts_with(start);
+                |backend: &BackendTrial| backend.via == Via::Netlink && !backend.tried.words.starts_with(start);
             let tried = backends.into_iter().filter(others);
             tried.map(|backend| (backend.proto, backend.tried.words)).collect::<Vec<_>>()
         };

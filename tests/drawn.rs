@@ -306,7 +306,7 @@ fn root_long_work_shows_its_progress() {
         (&["log", "--group", "1", "--to", &rows, "--for", "60"], "shipping: "),
         (&["nat", "events", "--to", &rows], "shipping: "),
         (&["capture", "-i", "lo", "--by", "src"], "reading rows: "),
-        (&["log", "top", "--group", "2", "--for", "60"], "counting log records: "),
+        (&["log", "top", "--group", "2", "--for", "60"], "reading rows: "),
         (&["counters", "--for", "60"], "comparing the counters of this host: "),
         (&["doctor", "--for", "60"], "watching this host: "),
         (&["doctor", "softirq", "--for", "60"], "sampling CPUs: "),

@@ -36,7 +36,7 @@ const LINES: &[(&str, &str)] = &[
     ("sockets --state=listen", "netwren sockets 'state = listen'"),
     ("sockets --host 10.1.2.3", "netwren sockets 'host = 10.1.2.3'"),
     ("sockets --ports 80", "netwren sockets 'port = 80'"),
-    ("sockets --filter listen", "did you mean: netwren sockets 'state = listen'"),
+    ("sockets --filter listen", "did you mean: netwren sockets listen"),
     ("sockets -tlnp", "netwren ss -tlnp"),
     ("sockets -6", "netwren ss -6"),
     ("sockets -t --json", "did you mean: netwren sockets 'proto = tcp' --json"),

@@ -61,7 +61,8 @@ impl Ticker {
 
 fn line(what: &str, passed_s: u64, time: Option<Duration>, counts: &str) -> String {
     let time = match time {
-        Some(time) => format!("{passed_s} of {} s", time.as_secs_f64()),
+        // What remains until an end is a little less than the time that the user gave.
+        Some(time) => format!("{passed_s} of {} s", (time.as_secs_f64() * 10.0).round() / 10.0),
         None => format!("{passed_s} s"),
     };
     let comma = if counts.is_empty() { "" } else { ", " };
@@ -117,6 +118,8 @@ mod tests {
     fn a_line_says_what_for_how_long_and_how_much() {
         let time = Some(Duration::from_millis(2500));
         assert_eq!(line("sampling CPUs", 1, time, ""), "sampling CPUs: 1 of 2.5 s");
+        let rest = Some(Duration::from_nanos(59_998_999_921));
+        assert_eq!(line("reading rows", 59, rest, ""), "reading rows: 59 of 60 s");
         assert_eq!(line("shipping", 70, None, "seen 9"), "shipping: 70 s, seen 9");
     }
 }

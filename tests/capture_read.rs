@@ -187,7 +187,7 @@ fn rows_of_a_pipe_come_as_its_packets_do() {
     }
 }
 
-/// All of the files are read that can be, whichever comes first.
+/// Every readable file is read, in any order of readable and unreadable ones.
 #[test]
 fn unreadable_files_are_reported_and_the_others_are_read() {
     let dir = tempfile::tempdir().unwrap();

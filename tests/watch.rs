@@ -499,7 +499,7 @@ fn root_a_run_without_a_match_ends_when_its_time_is_over() {
     };
     let lines = lines.iter().flat_map(|(words, filters)| filters.iter().flat_map(|filter| of_table(words, filter)));
     ends_in_time(&lab, lines.flatten());
-    // Without a time, Ctrl-C ends the run.
+    // Ctrl-C ends a run without `--for`.
     for words in [&["drops", addr][..], &["drops", container]] {
         let mut command = lab.command("timeout");
         clean(&mut command).args(["--preserve-status", "--signal=INT", "--kill-after=30", "1"]);

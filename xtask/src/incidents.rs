@@ -53,7 +53,7 @@ impl Outcome {
     }
 }
 
-/// What to play.
+/// The hosts to play.
 pub(crate) struct Choice {
     /// Words of names or findings; all without words.
     pub(crate) only: Vec<String>,

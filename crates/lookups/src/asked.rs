@@ -232,7 +232,7 @@ mod tests {
         assert!(stats.unanswered && stats.why[0].text.contains("does not hold `cmdline` of sockets"), "{stats:?}");
     }
 
-    /// Recordings contain these words: none may change, and a new lookup gets another one.
+    /// Recordings contain these words: they must not change, and a new lookup needs a new word.
     #[test]
     fn lookups_keep_their_names_in_recordings() {
         let expected = "owners, users, interfaces, cgroups, namespaces, hosts, command lines, containers, pods, units, \

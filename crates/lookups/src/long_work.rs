@@ -61,7 +61,7 @@ impl Ticker {
 
 fn line(what: &str, passed_s: u64, time: Option<Duration>, counts: &str) -> String {
     let time = match time {
-        // What remains until an end is a little less than the time that the user gave.
+        // The remaining time is a little less than the time that the user gave.
         Some(time) => format!("{passed_s} of {} s", (time.as_secs_f64() * 10.0).round() / 10.0),
         None => format!("{passed_s} s"),
     };

@@ -58,7 +58,7 @@ struct WriteFailure {
     why: String,
 }
 
-/// What became of the packets of a file, or of a series, after its end was written.
+/// The result of writing a file, or a series of files, once it is closed.
 #[must_use]
 pub struct FileEnd {
     /// The name of the last file.

@@ -183,8 +183,8 @@ def traceroutes(host, every_s=0.03):
     every(every_s, once)
 
 
-def segments(host, ports, flags, sport=None, every_s=0.01, sources="198.51.100.%d"):
-    """Segments of nobody's connection: scans (SYN), backscatter (SYN-ACK, RST) of forged addresses."""
+def forged(host, ports, proto, payload, every_s, sources):
+    """Packets from changing addresses to these ports in turn; `payload(source, port, number)` follows the header."""
     sender = raw()
     number = 0
 
@@ -192,25 +192,27 @@ def segments(host, ports, flags, sport=None, every_s=0.01, sources="198.51.100.%
         nonlocal number
         number += 1
         source, port = sources % (number % 250 + 1), ports[number % len(ports)]
-        segment = tcp_segment(source, host, sport or 1024 + number % 60000, port, number * 7919, 5, flags)
-        sender.sendto(ip_packet(source, host, 6, segment), (host, 0))
+        sender.sendto(ip_packet(source, host, proto, payload(source, port, number)), (host, 0))
 
     every(every_s, once)
+
+
+def segments(host, ports, flags, sport=None, every_s=0.01, sources="198.51.100.%d"):
+    """Segments without a connection: scans (SYN), backscatter (SYN-ACK, RST) of forged addresses."""
+
+    def segment(source, port, number):
+        return tcp_segment(source, host, sport or 1024 + number % 60000, port, number * 7919, 5, flags)
+
+    forged(host, ports, 6, segment, every_s, sources)
 
 
 def stray_datagrams(host, ports, every_s=0.01, sources="198.51.100.%d"):
     """Datagrams of scanners to ports of all kinds."""
-    sender = raw()
-    number = 0
 
-    def once():
-        nonlocal number
-        number += 1
-        source, port = sources % (number % 250 + 1), ports[number % len(ports)]
-        datagram = struct.pack("!HHHH", 1024 + number % 60000, port, 12, 0) + b"scan"
-        sender.sendto(ip_packet(source, host, 17, datagram), (host, 0))
+    def datagram(source, port, number):
+        return struct.pack("!HHHH", 1024 + number % 60000, port, 12, 0) + b"scan"
 
-    every(every_s, once)
+    forged(host, ports, 17, datagram, every_s, sources)
 
 
 def frames(iface, all_frames, every_s=0.01):

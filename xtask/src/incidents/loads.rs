@@ -48,7 +48,7 @@ const PLAYERS: Lines =
 /// Players that pause for longer than `doctor` watches.
 const PAUSES: Lines =
     &[(Server, "stream(80); ready()"), (Client, "[player(SERVER, 80, 1, 30) for _ in range(4)]; ready(2.5)")];
-/// A monitor's connections to forty hosts behind the router, some of which are off.
+/// A monitor connects through a router to forty hosts, some of which are off.
 const MONITORED: Lines = &[
     (Server, "run('for i in $(seq 10 50); do ip addr add 172.17.0.$i/24 dev s0; done'); web(80); ready()"),
     (Client, "polls(['172.17.0.%d' % n for n in range(10, 60)], 80); ready(3.5)"),
@@ -82,6 +82,8 @@ const TRACEROUTE: Lines = &[WEB, (Client, "ask(SERVER, 80); traceroutes(SERVER);
 /// Short connections, one after the other.
 const CHURN: Lines =
     &[(Server, "quick_web(*range(80, 90)); ready()"), (Client, "churn(SERVER, range(80, 90), 2); ready(0.5)")];
+/// A client that tries IPv6 first.
+const EYEBALLS: Lines = &[WEB, (Client, "happy_eyeballs('fd17::2', SERVER, 80); ready(0.5)")];
 /// One connection that sends as fast as it can.
 const BULK: Lines = &[
     (Server, "sink(80); ready()"),
@@ -387,24 +389,19 @@ pub(super) const LOADS: &[Load] = &[
         traffic: BULK,
         ..NONE
     },
-    Load {
-        name: "happy eyeballs: IPv6 is refused",
-        at: Client,
-        traffic: &[WEB, (Client, "happy_eyeballs('fd17::2', SERVER, 80); ready(0.5)")],
-        ..NONE
-    },
+    Load { name: "happy eyeballs: IPv6 is refused", at: Client, traffic: EYEBALLS, ..NONE },
     Load {
         name: "happy eyeballs: IPv6 has no route",
         at: Client,
         set_up: &[(Client, "ip -6 route del default")],
-        traffic: &[WEB, (Client, "happy_eyeballs('fd17::2', SERVER, 80); ready(0.5)")],
+        traffic: EYEBALLS,
         ..NONE
     },
     Load {
         name: "happy eyeballs: IPv6 packets vanish",
         at: Client,
         set_up: &[(Router, "ip -6 route add blackhole fd17::2/128")],
-        traffic: &[WEB, (Client, "happy_eyeballs('fd17::2', SERVER, 80); ready(0.5)")],
+        traffic: EYEBALLS,
         ..NONE
     },
     Load {

@@ -1,4 +1,4 @@
-//! The table of a reading, and whether it was resized meanwhile.
+//! The table of a reading, and whether it was resized during the reading.
 use sys::{Errno, Host, SysError};
 
 use super::context::Context;
@@ -21,7 +21,7 @@ pub(super) const CONTENDED: u32 = 4;
 /// The kernel's types do not have the layout that the program needs, or the memory found is not a table.
 const UNKNOWN_LAYOUT: u32 = 5;
 
-/// The table, and how to notice that it is another one.
+/// The table, and how to notice that it was replaced.
 #[derive(Debug)]
 pub(super) struct WatchedTable<'w> {
     walk: &'w CtWalk,

@@ -14,8 +14,8 @@ use crate::portion::Portion;
 
 /// Number of buckets per call if all of them are empty.
 const BUCKETS_A_CALL: u32 = 1 << 16;
-/// The minimum of [`CONCURRENCY`], for tables with chains so long that they do not fit otherwise: eight buckets per
-/// round, and if even these do not fit, a portion of their entries per pass.
+/// The minimum of [`CONCURRENCY`], for tables whose long chains do not fit otherwise: eight buckets per round, and if
+/// even these do not fit, a portion of their entries per pass.
 const CONCURRENCY_MIN: [u32; 2] = [1, 1];
 /// Number of calls that may end without progress because chains changed a thousand times.
 ///

@@ -1,4 +1,4 @@
-//! What is counted of packets as they are handed out.
+//! Counts packets as they are handed out: latency, truncated packets, clocks.
 use record::rows::FramePlace;
 use sys::clock;
 use sys::packet_ring::{Frame, FrameStatus, RingKind};

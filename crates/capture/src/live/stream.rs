@@ -55,7 +55,7 @@ pub struct FollowPackets<'h> {
     pub passes: Option<&'h Passes<'h>>,
     /// Reads the interfaces of a place with their counters.
     pub links: ReadLinks<'h>,
-    /// What the run is told, and what ends it.
+    /// Reports to the run, and requests from it.
     pub control: CaptureControl<'h>,
 }
 

@@ -29,7 +29,7 @@ pub(crate) struct Command {
     pub(crate) positional: Positional,
     /// Messages for flags of other commands. Without an entry, the message names the commands that take the flag.
     pub(crate) refusals: &'static [(&'static str, &'static str)],
-    /// The tables whose rows it shows: the usual one, then the one that `other_table` leads to.
+    /// The tables whose rows it shows: the usual table, then the table that `other_table` selects.
     pub(crate) tables: &'static [Schema],
     /// The flags with which a line reads the second table.
     pub(crate) other_table: &'static [&'static str],

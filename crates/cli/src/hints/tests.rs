@@ -182,7 +182,7 @@ fn lines_are_judged_by_what_a_run_does_first() {
     assert_eq!(own_line::line(doctor, &words("tcp"), &[]).as_deref(), Some("netwren doctor tcp"));
 }
 
-/// The table of a line is the one that its rows, `--columns help` and its filter have.
+/// Rows, `--columns help` and the filter of a line refer to the same table.
 #[test]
 fn the_flags_of_another_table_are_flags_of_the_command() {
     for command in COMMANDS.iter() {

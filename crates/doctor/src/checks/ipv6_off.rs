@@ -19,7 +19,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    // Neighbours send to groups (mDNS, router advertisements) whatever this host uses.
+    // Neighbours send to groups (mDNS, router advertisements) even if this host has no IPv6.
     let dropped = sample.around.dropped(CHECK.id).only(|one| !one.is_to_group());
     let Some(first) = dropped.all.first().filter(|_| dropped.count >= SOME) else { return };
     let is_meant = dropped.all.iter().any(|one| ["tcp", "udp"].contains(&one.proto));

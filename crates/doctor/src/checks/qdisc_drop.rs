@@ -20,7 +20,7 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// True for the place of filters on received packets. It has no queue: its drops are those of its filters.
+/// True for the place of filters on received packets. It has no queue: only its filters drop packets.
 fn is_ingress(object: &[u8]) -> bool {
     let kind = object.split(|byte| *byte == b' ').nth(1);
     kind.is_some_and(|kind| [&b"clsact"[..], b"ingress"].contains(&kind))

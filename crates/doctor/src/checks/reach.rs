@@ -13,7 +13,7 @@ const MOST_PERCENT: u64 = 50;
 /// The programs, hosts and packets that are hurt.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reach {
-    /// No program of this host, and no host that uses it: unasked packets (scans, backscatter, broadcasts, flooded
+    /// No program of this host, and no host that uses it: unsolicited packets (scans, backscatter, broadcasts, flooded
     /// frames), or a program that waits on purpose.
     Nobody,
     /// A part of what moved within the window.

@@ -41,13 +41,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let of_tracking = if of_tracking.saturating_mul(2) >= at_hooks { at_hooks } else { of_tracking };
     let all = moved_packets(sample);
     let Some(Hurt { kind, first, count }) = worst(sample, &dropped, of_tracking, all) else { return };
-    let is_unasked = kind == Asked::Unasked;
+    let is_unsolicited = kind == Traffic::Unsolicited;
     let is_share = count.saturating_mul(100) >= all.saturating_mul(MANY_PERCENT);
     // Packets that this host did not ask for are worth a word only if they are many, and for one host.
-    if count < if is_unasked { SOME } else { FEW } || is_unasked && (first.is_to_group() || !is_share) {
+    if count < if is_unsolicited { SOME } else { FEW } || is_unsolicited && (first.is_to_group() || !is_share) {
         return;
     }
-    let severity = if count >= SOME && !is_unasked { Severity::Warning } else { Severity::Hint };
+    let severity = if count >= SOME && !is_unsolicited { Severity::Warning } else { Severity::Hint };
     let hook = first.hook.map_or(String::new(), |hook| format!(" at the hook {}", hook.name()));
     let (subject, confidence) = match &first.rule {
         Some(rule) if rule.is_certain => (format!("the rule `{}`", rule.text), Confidence::Certain),
@@ -77,37 +77,37 @@ fn is_plain(chain: &str) -> bool {
         && chain.split(' ').all(|word| !word.is_empty() && !word.starts_with('-'))
 }
 
-/// The program or host that asked for a dropped packet.
+/// The traffic that a dropped packet belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Traffic {
     /// A program of this host sent it, or waits for it as an answer.
     Own,
     /// This host forwards for others.
     Forwarded,
     /// A rule closes a port on which a program listens, and no connection to the port exists.
-    Closed,
-    /// This host did not ask for it.
-    Unasked,
+    ToClosedPort,
+    /// Traffic that no program here requested: scans, backscatter.
+    Unsolicited,
 }
 
-impl Asked {
-    const ALL: [Asked; 4] = [Asked::Own, Asked::Forwarded, Asked::Closed, Asked::Unasked];
+impl Traffic {
+    const ALL: [Traffic; 4] = [Traffic::Own, Traffic::Forwarded, Traffic::ToClosedPort, Traffic::Unsolicited];
 
     /// A firewall drops some packets on purpose.
     fn reach(self, count: u64, all: u64) -> Reach {
         let part = Reach::part(count, all);
         match self {
-            Asked::Own => part,
-            Asked::Forwarded => part.or_more_than(10),
-            Asked::Closed => part.or_more_than(50),
-            Asked::Unasked => Reach::Nobody,
+            Traffic::Own => part,
+            Traffic::Forwarded => part.or_more_than(10),
+            Traffic::ToClosedPort => part.or_more_than(50),
+            Traffic::Unsolicited => Reach::Nobody,
         }
     }
 }
 
 /// Packets of one kind.
 struct Hurt<'s> {
-    kind: Asked,
+    kind: Traffic,
     first: &'s DropSeen,
     count: u64,
 }
@@ -120,19 +120,19 @@ fn worst<'s>(sample: &Sample, dropped: &Dropped<'s>, of_tracking: u64, all: u64)
         let count = drops.map(|one| one.count).sum::<u64>().saturating_sub(of_tracking);
         (count > 0).then_some(Hurt { kind, first, count })
     };
-    let found = Asked::ALL.into_iter().filter_map(of_kind);
-    found.min_by_key(|one| (one.kind.reach(one.count, all).limit(), one.kind == Asked::Unasked))
+    let found = Traffic::ALL.into_iter().filter_map(of_kind);
+    found.min_by_key(|one| (one.kind.reach(one.count, all).limit(), one.kind == Traffic::Unsolicited))
 }
 
-fn kind_of(sample: &Sample, one: &DropSeen) -> Asked {
+fn kind_of(sample: &Sample, one: &DropSeen) -> Traffic {
     use NetfilterHook::{Egress, Forward, Output, Postrouting};
     match one.hook {
-        _ if one.is_to_group() => Asked::Unasked,
-        Some(Output | Postrouting | Egress) => Asked::Own,
-        Some(Forward) => Asked::Forwarded,
-        _ if is_answer(sample, one) => Asked::Own,
-        _ if is_closed(sample, one) => Asked::Closed,
-        _ => Asked::Unasked,
+        _ if one.is_to_group() => Traffic::Unsolicited,
+        Some(Output | Postrouting | Egress) => Traffic::Own,
+        Some(Forward) => Traffic::Forwarded,
+        _ if is_answer(sample, one) => Traffic::Own,
+        _ if is_closed(sample, one) => Traffic::ToClosedPort,
+        _ => Traffic::Unsolicited,
     }
 }
 

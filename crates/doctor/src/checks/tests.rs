@@ -482,7 +482,7 @@ fn packets_for_groups_were_not_asked_for() {
 
 #[test]
 fn a_few_of_many_are_a_hint() {
-    // Of the datagrams 13 in 12,000; the socket is empty again.
+    // 13 of 12,000 datagrams were lost, and the socket is empty again.
     let hiccup = |queue_after| {
         let mut sample = Sample::of(&[(Snmp, "UdpRcvbufErrors", "", 0, 13), (Snmp, "UdpInDatagrams", "", 0, 12_000)]);
         sample.before.udp = vec![Queue { drops: Some(0), ..queue(1, "0.0.0.0:7", 0, 4096) }];
@@ -490,7 +490,7 @@ fn a_few_of_many_are_a_hint() {
         diagnose(&[sample])[0].severity
     };
     assert_eq!((hiccup(0), hiccup(4000)), (Severity::Hint, Severity::Critical));
-    // An accept queue that was full and is not full any more, beside connections that were accepted.
+    // An accept queue was full for a moment, but most connections were accepted.
     let opened = |opened| {
         let rows = [(Netstat, "TcpExtListenOverflows", "", 0, 20), (Snmp, "TcpPassiveOpens", "", 0, opened)];
         diagnose(&[Sample::of(&rows)])[0].severity
@@ -552,7 +552,7 @@ fn monitors_and_health_checks_are_no_warning() {
     };
     // Connections of this host that were refused; half-open ones of others that were reset.
     assert_eq!((own(90, 0), own(30, 0), own(90, 88)), (Some(Severity::Warning), Some(Severity::Hint), None));
-    // Messages of this host's own kernel about a neighbour that is off; those of others; a traceroute.
+    // Messages of this host's own kernel about a neighbour that is off, messages of other hosts, and a traceroute.
     let told = |own, traced| {
         refused(&[
             (Snmp, "IcmpInDestUnreachs", "", 0, 20),
@@ -573,7 +573,7 @@ fn monitors_and_health_checks_are_no_warning() {
         diagnose(&[sample])[0].severity
     };
     assert_eq!((silent(6, 18), silent(1, 18)), (Severity::Hint, Severity::Warning));
-    // SYNs of two connections to one port, and SYN-ACKs that nobody acknowledges, are no retransmitted data.
+    // SYNs of two connections to one port, and unacknowledged SYN-ACKs, are not retransmitted data.
     let rows = [
         (Netstat, "TcpExtTCPSynRetrans", "", 0, 50),
         (Snmp, "TcpRetransSegs", "", 0, 50),

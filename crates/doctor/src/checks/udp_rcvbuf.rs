@@ -26,7 +26,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let losers = losers(&sample.before.udp, &sample.after.udp);
-    // A socket that is full now may have lost everything that was sent to it, whatever others received.
+    // A socket that is full now may have lost everything that was sent to it, even if others lost nothing.
     let is_full = |one: &Loser<'_>| one.socket.limit.is_some_and(|limit| one.socket.queue >= limit / 2);
     let got = sample.grown(Snmp, "UdpInDatagrams") + sample.grown(Snmp6, "Udp6InDatagrams");
     let is_now = of_memory > 0 || losers.first().is_some_and(is_full);

@@ -134,7 +134,7 @@ pub struct Queue {
     pub limit: Option<u32>,
     /// Packets that the socket dropped since it was made.
     pub drops: Option<u32>,
-    /// Local port; 0 if it has none.
+    /// Local port; 0 without a port.
     pub port: u16,
     /// Bytes of a TCP connection that its program has read since it began; `None` if the number is unknown.
     pub read: Option<u64>,

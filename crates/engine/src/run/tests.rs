@@ -399,7 +399,7 @@ impl Feed<Sockets> for BreakingRounds {
     }
 }
 
-/// What was shown and counted before a break is in the counts; without it the break is an error.
+/// The counts include rows that were shown before a break; without such rows the break is an error.
 #[test]
 fn a_break_in_a_later_round_loses_no_counts() {
     let plan = plan(request(&["state"], ""));

@@ -9,10 +9,10 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use sys::{Share, SysError, clock};
 
-/// Rows wait while rules are listed. Three kinds of listings have a share of the time each: those of the run's own
-/// namespace, first listings of other namespaces, and their later listings. Each share is one part in `SHARE_OF_TIME`,
-/// and up to the credit at once after a pause. So other namespaces cannot delay the listings of the run's own. They
-/// compete with each other: if rules change constantly in one, those of others may be listed late.
+/// Rows wait while rules are listed. Three kinds of listings have separate shares of the time: the run's own namespace,
+/// first listings of other namespaces, and later listings of other namespaces. Each share is one part in
+/// `SHARE_OF_TIME`, and up to the credit at once after a pause. So other namespaces cannot delay the run's own. They
+/// compete with each other: if rules change constantly in one, the rules of others may be listed late.
 ///
 /// Bound: parts of the time: at most one is spent on first listings of other namespaces, and one on their later
 /// listings. Beyond: rows have no rule until the next listing; counted (exit code 3). By: the owners of namespaces, by
@@ -44,7 +44,7 @@ struct NetnsHistory<R> {
     history: Option<RuleHistory<R>>,
     /// The reason if the newest listing is not current.
     not_listed: Option<NotListed>,
-    /// No listing before this time.
+    /// The rules are not listed before this time.
     retry_ns: u64,
     /// Number of blocks of rows since the newest listing.
     blocks: u32,

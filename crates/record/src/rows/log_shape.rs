@@ -13,7 +13,7 @@ const V6_HEADER: usize = 40;
 const IS_FRAGMENT: u16 = 0x3fff;
 /// ICMP types with an identifier and a sequence number: echo reply and echo request.
 const ECHOES: [u8; 2] = [0, 8];
-/// The same of ICMPv6.
+/// Likewise for ICMPv6.
 const ECHOES_V6: [u8; 2] = [129, 128];
 
 /// Indexes of a record's numbers.

@@ -8,7 +8,7 @@ use super::layout::RecordLayouts;
 use super::record::is_record;
 use super::sequence::Sequences;
 
-/// What is known after a batch that the next one needs, and the counts.
+/// The state that one batch leaves for the next, and the counts.
 #[derive(Default)]
 pub(crate) struct BatchDecoder {
     pub(crate) layouts: RecordLayouts,

@@ -17,7 +17,7 @@ const LEFT_OUT: &str = "network namespaces were left out for lack of memory (rai
 /// The sockets of all groups; none in a replay.
 #[derive(Default)]
 pub(crate) struct BoundGroups {
-    /// Those of the namespace in which the run started.
+    /// The groups of the namespace in which the run started.
     pub(crate) sockets: Vec<Arc<GroupSocket>>,
     /// Sockets of other namespaces, and the scanner that finds these namespaces.
     pub(crate) elsewhere: Option<(Arc<OtherNetnsSockets>, Scanner)>,
@@ -30,7 +30,8 @@ pub(crate) struct BoundGroups {
 }
 
 impl BoundGroups {
-    /// Takes groups of the calling thread's namespace over, or binds them. Data received meanwhile is added to `early`.
+    /// Takes groups of the calling thread's namespace over, or binds them. Data received during that time is added to
+    /// `early`.
     pub(crate) fn open(
         groups: &[u16],
         delivery: DeliveryOptions,
@@ -74,7 +75,7 @@ impl BoundGroups {
         }
     }
 
-    /// Reports what is missing from other namespaces; `header` is that of the last batch.
+    /// Reports what is missing from other namespaces; `header` belongs to the last batch.
     pub(crate) fn report_others(&self, header: &BatchHeader, stats: &mut Accounting) {
         let ((unread, why), shortage) = match &self.elsewhere {
             Some((elsewhere, _)) => (elsewhere.unbound_groups(), elsewhere.largest_shortage()),

@@ -78,10 +78,11 @@ fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
         return Err(format!("unknown area or check `{}`; the areas are {areas}", unknown.escape_debug()).into());
     }
     let chosen = chosen(&request.shown.filter);
-    if chosen.is_some() {
+    let is_chosen = chosen.is_some();
+    let chosen = chosen.unwrap_or_default();
+    if is_chosen {
         request.shown.filter.clear();
     }
-    let (chosen, is_chosen) = (chosen.clone().unwrap_or_default(), chosen.is_some());
     if request.explain && (is_chosen || request.shown.filter.is_empty()) {
         return ready(move || print::print(&explain::text(&chosen)).into());
     }

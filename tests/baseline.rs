@@ -113,6 +113,36 @@ fn root_a_baseline_that_tells_nothing_is_refused() {
     ran.says(3, &[&format!("network namespaces are missing in the baseline: {}", other.name())]);
 }
 
+/// The kernel gives the inode of a removed namespace to the next one, which is another namespace all the same.
+#[test]
+fn root_a_namespace_with_the_inode_of_a_removed_one_is_not_compared() {
+    testkit::require_root!();
+    let files = tempfile::tempdir().unwrap();
+    let tape = files.path().join("tape").display().to_string();
+    let inode = {
+        let removed = Lab::new("drremoved");
+        netwren_in(&removed, &["doctor", "--for", "0.1", "--record", &tape]);
+        removed.run_inside(own_inode)
+    };
+    // Other tests make namespaces too, so the one that gets the inode need not be ours.
+    let mut labs = vec![Lab::new("drreused")];
+    while labs.len() < 20 && labs.last().unwrap().run_inside(own_inode) != inode {
+        labs.push(Lab::new("drreused"));
+    }
+    let reused = labs.last().unwrap();
+    if reused.run_inside(own_inode) != inode {
+        eprintln!("skipped: another test got the inode of the removed namespace");
+        return;
+    }
+    let ran = netwren_in(reused, &["doctor", "--for", "0.1", "--baseline", &tape]);
+    ran.says(3, &[&format!("network namespaces are missing in the baseline: {}", reused.name())]);
+}
+
+fn own_inode() -> u64 {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/thread-self/ns/net").unwrap().ino()
+}
+
 /// A baseline of one namespace does not apply to other namespaces, regardless of their names.
 #[test]
 fn root_a_baseline_of_one_namespace_is_compared_with_that_one_alone() {

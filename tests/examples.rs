@@ -176,7 +176,8 @@ fn is_of_others(line: &str) -> bool {
         "namespaces could not be read",
         "outside this PID namespace",
         "not read via BPF",
-        "there were others meanwhile",
+        "while they were read",
+        "while it was read",
         "not accessible here",
         // `drops --via counters` says which data counters lack.
         "packets are not counted",

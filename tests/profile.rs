@@ -68,7 +68,7 @@ fn go_round(a: &UdpSocket, b: &UdpSocket, count: u32) {
 /// The output of a run that may lack samples: on a busy machine fewer samples are taken, and a message says so.
 #[track_caller]
 fn sampled(ran: Ran) -> String {
-    let words = ["a sample was not taken", "not by "];
+    let words = ["a sample was not taken", "not via "];
     let is_only_that = ran.stderr.lines().all(|line| words.iter().any(|words| line.contains(words)));
     assert!(ran.code == 0 || ran.code == 3 && is_only_that, "exit code {}; stderr: {}", ran.code, ran.stderr);
     ran.stdout

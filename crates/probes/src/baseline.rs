@@ -185,14 +185,15 @@ impl Observed {
         BaselineSide { netns, sample, findings, listeners }
     }
 
-    /// Returns the sample to compare with: the host's sample, or the sample of the same namespace by name or inode.
+    /// Returns the sample to compare with: the host's sample, or the sample of the same namespace. A namespace has the
+    /// same name, or the same inode if it has no name on either side: the kernel reuses the inodes of removed ones.
     fn like(&self, netns: &str, netns_id: Option<u64>) -> Option<&Sample> {
         let Some(id) = netns_id else { return self.samples.iter().find(|sample| sample.netns_id.is_none()) };
-        let is_named = |sample: &&Sample| {
-            sample.netns_id.and_then(|known| self.names.get(&known)).is_some_and(|name| name == netns)
-        };
-        let is_same = |sample: &&Sample| sample.netns_id == Some(id);
-        self.samples.iter().find(is_named).or_else(|| self.samples.iter().find(is_same))
+        let name = |sample: &Sample| sample.netns_id.and_then(|known| self.names.get(&known)).map(String::as_str);
+        let is_nameless = |name: &str| host::namespaces::is_derived_name(name.as_bytes(), id);
+        let is_same = |sample: &&Sample| sample.netns_id == Some(id) && name(sample).is_none_or(is_nameless);
+        let by_inode = || self.samples.iter().find(is_same).filter(|_| is_nameless(netns));
+        self.samples.iter().find(|sample| name(sample) == Some(netns)).or_else(by_inode)
     }
 }
 

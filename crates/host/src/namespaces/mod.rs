@@ -196,6 +196,11 @@ impl Namespaces {
     }
 }
 
+/// True if nobody chose this name of the namespace `inode`: it is [`Namespaces::names`]' process or number.
+pub fn is_derived_name(name: &[u8], inode: u64) -> bool {
+    name.starts_with(PID_PREFIX.as_bytes()) || name == &*number(inode)
+}
+
 fn pid_name(pid: u32) -> Box<[u8]> {
     let mut name = PID_PREFIX.as_bytes().to_vec();
     put_u64(&mut name, pid.into());

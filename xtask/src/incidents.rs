@@ -13,7 +13,7 @@ use crate::bench::binary;
 use crate::root;
 use anyhow::{Context, Result, ensure};
 use play::{Answer, Watch, play};
-use scenes::{At, INCIDENTS, Incident};
+use scenes::{At, Incident, incidents};
 use std::fmt::Write;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -78,7 +78,7 @@ pub(crate) fn run(Choice { only, is_healthy, is_quick, records }: Choice) -> Res
         only.is_empty()
             || only.iter().any(|word| one.name.contains(word.as_str()) || one.expected.contains(word.as_str()))
     };
-    let chosen = INCIDENTS.iter().filter(|one| is_called(one) && (one.is_quick || !is_quick));
+    let chosen = incidents().filter(|one| is_called(one) && (one.is_quick || !is_quick));
     if records {
         return chosen.filter(|one| is_first(one)).try_for_each(|one| record(one, &binary));
     }
@@ -95,7 +95,7 @@ pub(crate) fn run(Choice { only, is_healthy, is_quick, records }: Choice) -> Res
 
 /// True for the first incident of a finding, if a recording of one namespace contains everything about it.
 fn is_first(incident: &Incident) -> bool {
-    let first = INCIDENTS.iter().find(|one| one.expected == incident.expected && one.at != At::Machine);
+    let first = incidents().find(|one| one.expected == incident.expected && one.at != At::Machine);
     let first = first.filter(|one| !["fd-limit", "neigh-full"].contains(&one.expected));
     first.is_some_and(|first| first.name == incident.name)
 }
@@ -159,7 +159,7 @@ fn play_all(chosen: Vec<&'static Incident>, binary: &Path) -> Vec<Outcome> {
     };
     let mut outcomes = at_once(together, play);
     outcomes.extend(alone.into_iter().map(play));
-    outcomes.sort_by_key(|one| INCIDENTS.iter().position(|other| other.name == one.incident.name));
+    outcomes.sort_by_key(|one| incidents().position(|other| other.name == one.incident.name));
     outcomes
 }
 
@@ -230,17 +230,17 @@ mod tests {
 
     #[test]
     fn names_are_distinct_and_checks_are_known() {
-        for (at, one) in INCIDENTS.iter().enumerate() {
-            assert!(INCIDENTS.iter().skip(at + 1).all(|other| other.name != one.name), "{}", one.name);
+        for (at, one) in incidents().enumerate() {
+            assert!(incidents().skip(at + 1).all(|other| other.name != one.name), "{}", one.name);
         }
-        assert!(INCIDENTS.len() >= 40);
+        assert!(incidents().count() >= 40);
     }
 
     #[test]
     fn root_causes_are_named_first_and_healthy_twins_are_quiet() {
         testkit::require_root!();
         let binary = testkit::program::netwren();
-        let quick = INCIDENTS.iter().filter(|one| one.is_quick).collect();
+        let quick = incidents().filter(|one| one.is_quick).collect();
         let is_right = |one: &Outcome| one.rank() == 1 && one.healthy.found.is_empty();
         for mut outcome in play_all(quick, binary) {
             // With other tests running at the same time, a healthy host may be too slow as well; retry twice.

@@ -4,6 +4,16 @@
 //! inside the hosts; Python has the functions of `traffic.py`, and `ILL` distinguishes the twins if the traffic itself
 //! is the fault.
 
+mod dns;
+mod interfaces;
+mod nat;
+mod neighbours;
+mod policies;
+mod ports;
+mod resets;
+mod slow;
+mod waiting;
+
 /// One of the three hosts, or the machine that they run on.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum At {
@@ -54,7 +64,24 @@ const SETTLED: &str = "n=0; while ip -6 addr show tentative | grep -q inet6 && [
 /// A table for rules of the IP packet filter.
 const FORWARD: &str = "nft 'table ip f { chain c { type filter hook forward priority 0; }; }'";
 
-pub(super) const INCIDENTS: &[Incident] = &[
+/// Every incident, in the order of the page.
+pub(super) fn incidents() -> impl Iterator<Item = &'static Incident> {
+    let groups = [
+        INCIDENTS,
+        waiting::INCIDENTS,
+        ports::INCIDENTS,
+        resets::INCIDENTS,
+        slow::INCIDENTS,
+        neighbours::INCIDENTS,
+        dns::INCIDENTS,
+        nat::INCIDENTS,
+        policies::INCIDENTS,
+        interfaces::INCIDENTS,
+    ];
+    groups.into_iter().flatten()
+}
+
+const INCIDENTS: &[Incident] = &[
     Incident {
         name: "a rule drops forwarded packets",
         expected: "rule-drop",

@@ -1,0 +1,5 @@
+//! Interfaces, bridges and groups.
+
+use super::Incident;
+
+pub(super) const INCIDENTS: &[Incident] = &[];

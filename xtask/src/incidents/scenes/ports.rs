@@ -1,0 +1,5 @@
+//! Local ports: used up, or shared by two programs.
+
+use super::Incident;
+
+pub(super) const INCIDENTS: &[Incident] = &[];

@@ -219,16 +219,11 @@ install_files() {
     local as=()
     mkdir -p "$prefix" 2>/dev/null && [[ -w $prefix ]] || as=(as_root)
     say "installing below $prefix"
-    "${as[@]}" install -D -m 755 "$BINARY" "$prefix/bin/netwren"
-    local page
-    for page in docs/man/*.[17]; do
-        [[ -e $page ]] || continue
-        "${as[@]}" install -D -m 644 "$page" "$prefix/share/man/man${page##*.}/${page##*/}"
+    local mode source path
+    # The same list of files as in the packages.
+    cargo xtask package list --binary "$BINARY" | while read -r mode source path; do
+        "${as[@]}" install -D -m "$mode" "$source" "$prefix/$path"
     done
-    local from=docs/completions share=$prefix/share
-    "${as[@]}" install -D -m 644 $from/netwren.bash "$share/bash-completion/completions/netwren"
-    "${as[@]}" install -D -m 644 $from/_netwren "$share/zsh/site-functions/_netwren"
-    "${as[@]}" install -D -m 644 $from/netwren.fish "$share/fish/vendor_completions.d/netwren.fish"
     say "installed, without links named ss, netstat, lstf or conntrack." \
         "To make one: ln -s netwren $prefix/bin/lstf"
 }
@@ -316,7 +311,7 @@ root_is_mounted() {
 test_all() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps python3=python3 \
         strace=strace shellcheck=shellcheck openssl=openssl netbase=/etc/protocols systemd=systemd-analyze \
-        zsh=zsh fish=fish jq=jq
+        zsh=zsh fish=fish jq=jq rpm=rpmbuild lintian=lintian skopeo=skopeo umoci=umoci
     need_log_peers
     need_packet_peers
     need_compiler

@@ -14,6 +14,7 @@ mod incidents;
 mod kernels;
 mod lab;
 mod objects;
+mod package;
 mod root;
 mod tidy;
 
@@ -56,6 +57,7 @@ fn chore() -> Result<()> {
                 records: flag("record"),
             })
         }
+        Some(("package", args)) => package_files(args),
         Some(("lab", args)) => lab::run(&lab_options(args)),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
         Some(("faults", args)) => {
@@ -70,6 +72,13 @@ fn chore() -> Result<()> {
     }
 }
 
+fn package_files(args: &ArgMatches) -> Result<()> {
+    let arch = package::Arch::of(args.get_one::<String>("arch").map_or("x86_64", String::as_str));
+    let binary = args.get_one("binary").cloned().map_or_else(bench::binary, Ok)?;
+    let folder = args.get_one("into").cloned().unwrap_or_else(|| root::path().join("target/packages"));
+    strings(args, "format").iter().try_for_each(|format| package::run(format, arch, &binary, &folder))
+}
+
 fn commands() -> Command {
     Command::new("xtask")
         .bin_name("cargo xtask")
@@ -82,6 +91,7 @@ fn commands() -> Command {
         .subcommand(fresh_command())
         .subcommand(kernels_command())
         .subcommand(incidents_command())
+        .subcommand(package_command())
         .subcommand(lab_command())
         .subcommand(bench_command())
         .subcommand(faults_command())
@@ -139,6 +149,18 @@ fn incidents_command() -> Command {
         .arg(Arg::new("healthy").long("healthy").num_args(0).help("healthy hosts under load instead of faults"))
         .arg(Arg::new("record").long("record").num_args(0).help("writes fixtures/incidents: one for each finding"))
         .arg(Arg::new("quick").long("quick").num_args(0).help("those that the tests play; nothing is written"))
+}
+
+fn package_command() -> Command {
+    let path = |name: &'static str, help: &'static str| {
+        Arg::new(name).long(name).value_name("PATH").value_parser(value_parser!(std::path::PathBuf)).help(help)
+    };
+    Command::new("package")
+        .about("Packages the program that ./netwren.sh build made (rpm needs rpmbuild)")
+        .arg(Arg::new("format").required(true).num_args(1..).value_parser(package::FORMATS))
+        .arg(Arg::new("arch").long("arch").value_parser(package::Arch::NAMES).help("default: x86_64"))
+        .arg(path("binary", "the program; default: target/netwren"))
+        .arg(path("into", "folder to write to; default: target/packages"))
 }
 
 fn lab_command() -> Command {

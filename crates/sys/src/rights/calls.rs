@@ -85,7 +85,6 @@ const ALWAYS: &[libc::c_long] = &[
     libc::SYS_gettid,
     libc::SYS_getpid,
     libc::SYS_getpgid,
-    libc::SYS_getpgrp,
     libc::SYS_getppid,
     libc::SYS_getuid,
     libc::SYS_geteuid,
@@ -180,6 +179,7 @@ mod older {
         libc::SYS_dup2,
         libc::SYS_epoll_wait,
         libc::SYS_time,
+        libc::SYS_getpgrp,
         libc::SYS_arch_prctl,
     ];
     pub(super) const READING: &[libc::c_long] = &[libc::SYS_open, libc::SYS_access, libc::SYS_readlink];

@@ -23,7 +23,7 @@ pub(crate) fn draw_rounds<'m>(request: &Request, session: &Session, make: Box<Ma
     }
     let counted = if request.format == Format::Table { "rows" } else { "lines" };
     let drawn = DrawnRounds::new(title(request), counted, make);
-    session.at_each_turn(drawn.redraw());
+    session.waits().at_each_turn(drawn.redraw());
     Box::new(drawn)
 }
 
@@ -34,7 +34,7 @@ pub(crate) fn show_waiting(request: &Request, session: &Session, sink: Box<dyn S
         return sink;
     }
     let waiting = WaitingSink::new(sink, request.header);
-    session.at_each_turn(waiting.update());
+    session.waits().at_each_turn(waiting.update());
     Box::new(waiting)
 }
 

@@ -78,7 +78,7 @@ impl<'s> FollowedLookups<'s> {
 impl RenewedLookups for FollowedLookups<'_> {
     fn with(&mut self, then: &mut dyn FnMut(&Lookups<'_>)) {
         self.refreshing.renew();
-        let others = self.session.take_others();
+        let others = self.session.found().take_others();
         if let Some(ifaces) = &mut self.ifaces {
             ifaces.forget_namespaces(&others);
             ifaces.renew();

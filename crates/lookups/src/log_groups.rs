@@ -52,7 +52,7 @@ pub fn describe_holder(session: &Session, taken: &GroupReader) -> String {
 /// function does not use the session's host, because it runs on its own thread and its results go into the recording
 /// with the records. The session adopts the namespaces it finds.
 pub fn find_other_netns(session: &Session) -> Option<FindOtherNetns> {
-    let (own, for_session) = (session.netns_id(), session.found());
+    let (own, for_session) = (session.netns_id(), session.found().from_threads());
     let mut known = Some(Namespaces::clone(&*session.namespaces()?));
     let mut owners = NetnsOwners::default();
     Some(Box::new(move || {

@@ -76,7 +76,7 @@ pub struct Progress<'s> {
 
 impl Drop for Progress<'_> {
     fn drop(&mut self) {
-        self.session.at_each_second(None);
+        self.session.waits().at_each_second(None);
     }
 }
 
@@ -92,7 +92,7 @@ pub fn progress<'s>(
         return None;
     }
     let ticker = Ticker::new(what, time);
-    session.at_each_second(Some(Box::new(move || ticker.tick(&counts))));
+    session.waits().at_each_second(Some(Box::new(move || ticker.tick(&counts))));
     Some(Progress { session })
 }
 

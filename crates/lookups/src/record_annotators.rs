@@ -32,7 +32,7 @@ impl<'s> RecordAnnotators<'s> {
 
     /// Reads changed data again. Must be called several times per second.
     pub fn refresh(&self) {
-        if self.session.take_found() {
+        if self.session.found().take_found() {
             self.rules.iter().for_each(LoggingRules::update_namespaces);
             self.entries.iter().for_each(|entries| entries.update_namespaces(self.session));
         }

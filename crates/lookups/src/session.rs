@@ -3,39 +3,25 @@
 //! A session lives on the main thread: entering a namespace moves that thread, so everything read through the session
 //! is read there, including /proc/net.
 
+mod namespaces;
+mod waits;
+
+pub use namespaces::{FoundNamespaces, SessionNamespaces};
+pub use waits::Waits;
+
 use crate::recording_file;
-use host::{HostError, Namespace, Namespaces, NetnsFingerprint, NetnsSearch, OwnersReader, Resolver};
+use host::{HostError, Namespaces, OwnersReader, Resolver};
 use record::Accounting;
 use runtime::exit::Exit;
 use runtime::run_state::RunState;
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::rc::Rc;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 use sys::netns::{NetnsGuard, run_within};
-use sys::{Errno, Host, NetnsTarget, Share, SignalHandlers, SysError, TapeError, clock};
-
-/// The message about namespaces that exist but cannot be entered through any visible process.
-const HIDDEN: &str = "a network namespace was not read: no permission to inspect its processes (needs CAP_SYS_PTRACE)";
-
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// Searches of threads and descriptors take at most one part in `SEARCH_SHARE` of the time, and up to
-/// `SEARCH_CREDIT_NS` at once after a pause.
-///
-/// Bound: parts of the time of `--watch`: at most one is spent on searching threads and descriptors for namespaces.
-/// Beyond: a namespace without a process appears later. By: a local user with many descriptors.
-const SEARCH_SHARE: u64 = 20;
-const SEARCH_CREDIT_NS: u64 = 100_000_000;
-
-/// The message about descriptors that the search left out.
-const UNSEARCHED: &str = "open descriptors were not searched for network namespaces: too many on this host";
-
-/// The message if `--all-netns` needs more namespaces than the recording has.
-const ONE_NAMESPACE: &str = "the recording holds one network namespace, others are missing (`--all-netns` with \
-                             `--record FILE` records all, and so does `netwren record FILE`)";
+use sys::{Errno, Host, NetnsTarget, SysError, TapeError};
 
 /// Describes what a session reads, as plain owned data. A program may hold several, and hand each to a separate
 /// thread, which opens the session; the session then stays on that thread.
@@ -67,9 +53,6 @@ const _: fn() = || {
     can_be_sent::<SessionTarget>();
 };
 
-/// Namespaces found by a thread, until the session takes them over.
-pub type FoundNamespaces = Arc<Mutex<Option<Namespaces>>>;
-
 /// Backends that stay open during a session, such as loaded BPF programs.
 #[derive(Default)]
 pub struct OpenBackends {
@@ -83,35 +66,16 @@ pub struct OpenBackends {
 pub struct Session {
     host: Host,
     netns_id: u64,
-    all_netns: Option<RefCell<Rc<Namespaces>>>,
-    /// Namespaces found later by another thread.
-    found: FoundNamespaces,
-    /// See [`Session::take_others`].
-    others: RefCell<Vec<u64>>,
-    /// The share of the time for searches of threads and descriptors.
-    holder_searches: Share,
-    /// The state from which the namespaces were found.
-    fingerprint: RefCell<Option<NetnsFingerprint>>,
-    /// The signal handlers; the error if they could not be installed.
-    interrupt: Result<SignalHandlers, SysError>,
-    /// The error of a failed wait between rounds, see [`Session::wait_failure`].
-    wait_failed: RefCell<Option<SysError>>,
+    found: SessionNamespaces,
+    waits: Waits,
     resolver: Option<Resolver>,
     owners: OwnersReader,
     sample: Option<Duration>,
     is_silent_on_places: bool,
     troubles: Vec<String>,
-    /// True if all namespaces are requested from a recording of a single one.
-    lacks_namespaces: bool,
-    /// See [`Session::keep_namespaces`].
-    has_final_namespaces: Cell<bool>,
     backends: OpenBackends,
     run: Arc<RunState>,
     inside: RefCell<Option<NetnsGuard>>,
-    /// Called on each turn while the run waits or works.
-    each_turn: RefCell<Option<Box<dyn Fn()>>>,
-    /// See [`Session::at_each_second`].
-    each_second: RefCell<Option<Box<dyn Fn()>>>,
 }
 
 impl Session {
@@ -151,35 +115,21 @@ impl Session {
             }
         }
         let netns_id = host::netns::current(&host).map_err(OpenError::Host)?;
-        // Without the handlers Ctrl-C still ends the run, but abruptly; waiting is impossible, and a wait reports
-        // that.
-        let interrupt = SignalHandlers::install();
-        let all_are_there = !host.is_replay() || Namespaces::are_recorded(&host);
-        let all = target.all_netns || (host.is_replay() && all_are_there);
-        let (all_netns, fingerprint) = (all.then(RefCell::default), RefCell::default());
+        let (found, waits) = (SessionNamespaces::new(&host, target.all_netns), Waits::begin());
         let owners = OwnersReader::new(target.owners_via);
         Ok(Session {
             host,
             netns_id,
-            all_netns,
-            found: FoundNamespaces::default(),
-            others: RefCell::default(),
-            fingerprint,
-            holder_searches: Share::one_in(SEARCH_SHARE, SEARCH_CREDIT_NS),
-            interrupt,
-            wait_failed: RefCell::default(),
+            found,
+            waits,
             resolver,
             owners,
             sample: target.sample,
             is_silent_on_places: target.is_silent_on_places,
             troubles,
-            lacks_namespaces: target.all_netns && !all_are_there,
-            has_final_namespaces: Cell::new(false),
             backends: OpenBackends::default(),
             run,
             inside: RefCell::new(inside),
-            each_turn: RefCell::default(),
-            each_second: RefCell::default(),
         })
     }
 
@@ -187,54 +137,17 @@ impl Session {
     /// `listed` are the namespaces that the kernel lists, if it was used; processes and names do not lead to all of
     /// them.
     pub fn find_namespaces(&self, listed: Option<Vec<u64>>, stats: &mut Accounting) {
-        let Some(all_netns) = self.all_netns.as_ref().filter(|_| !self.has_final_namespaces.get()) else { return };
-        // The search looks at every process of the host, which in later rounds costs most of the time not spent on
-        // sockets.
-        let before = self.fingerprint.take();
-        let fingerprint = listed.clone().and_then(|all| NetnsFingerprint::read(&self.host, all, before.as_ref()));
-        let same =
-            before.is_some_and(|before| fingerprint.as_ref().is_some_and(|fingerprint| fingerprint.matches(&before)));
-        self.fingerprint.replace(fingerprint);
-        if same && all_netns.borrow().are_settled(&self.host) {
-            return;
-        }
-        let mut found = match self.search_namespaces(listed.as_deref()) {
-            Ok(found) => found,
-            Err(error) => {
-                self.fingerprint.take();
-                return stats.incomplete(1, error.to_string());
-            }
-        };
-        if found.unsearched() > 0 {
-            stats.incomplete(found.unsearched(), UNSEARCHED);
-        }
-        match listed {
-            Some(all) => found.also(&all),
-            None if found.hidden() > 0 => {
-                stats.incomplete(found.hidden(), HIDDEN);
-            }
-            None => {}
-        }
-        all_netns.replace(Rc::new(found));
+        self.found.find(&self.host, listed, stats);
     }
 
-    /// Searches for namespaces. The first search also looks at threads and descriptors; later searches do so only
-    /// while that takes a small part of the time.
-    fn search_namespaces(&self, listed: Option<&[u64]>) -> Result<Namespaces, HostError> {
-        let before = self.namespaces().filter(|known| !known.list().is_empty());
-        let begun_ns = clock::monotonic_ns();
-        let holders = self.holder_searches.may_start(begun_ns) || before.is_none();
-        let search = NetnsSearch { listed, holders, before: before.as_deref() };
-        let found = Namespaces::search(&self.host, &search);
-        if holders {
-            self.holder_searches.charge(clock::monotonic_ns().saturating_sub(begun_ns));
-        }
-        found
+    /// The namespaces that [`Session::find_namespaces`] found; `None` if only one is read.
+    pub fn namespaces(&self) -> Option<Rc<Namespaces>> {
+        self.found.current()
     }
 
-    /// Stops searching for namespaces: the set found so far is final.
-    pub fn keep_namespaces(&self) {
-        self.has_final_namespaces.set(true);
+    /// The namespaces that the searches of this session and other threads find.
+    pub fn found(&self) -> &SessionNamespaces {
+        &self.found
     }
 
     /// Keeps the thread in the entered namespace, even when the session ends, because it lacks the privilege to
@@ -243,32 +156,6 @@ impl Session {
         if let Some(inside) = self.inside.take() {
             inside.stay();
         }
-    }
-
-    /// The namespaces that [`Session::find_namespaces`] found; None if only one is read.
-    pub fn namespaces(&self) -> Option<Rc<Namespaces>> {
-        self.all_netns.as_ref().map(|all_netns| Rc::clone(&all_netns.borrow()))
-    }
-
-    /// The place where another thread puts namespaces that it finds.
-    pub fn found(&self) -> FoundNamespaces {
-        Arc::clone(&self.found)
-    }
-
-    /// Takes over the namespaces found by another thread; returns true if they differ from the previous ones.
-    pub fn take_found(&self) -> bool {
-        let found = self.found.lock().unwrap_or_else(PoisonError::into_inner).take();
-        let (Some(found), Some(all_netns)) = (found, &self.all_netns) else { return false };
-        let found = Rc::new(found);
-        let before = all_netns.replace(Rc::clone(&found));
-        let is_other = |namespace: &&host::Namespace| !found.list().contains(namespace);
-        self.others.borrow_mut().extend(before.list().iter().filter(is_other).map(|namespace| namespace.inode));
-        true
-    }
-
-    /// Inodes of namespaces that were removed or renamed since the last call; a new namespace may reuse the inode.
-    pub fn take_others(&self) -> Vec<u64> {
-        self.others.take()
     }
 
     /// Targets for entering the namespaces to read: those of `namespaces`, or the session's own.
@@ -336,22 +223,16 @@ impl Session {
             return Ok(visit());
         }
         let unknown = || SysError::new("openat", format!("net:[{inode}]"), Errno::NOENT);
-        let netns = self.namespace(inode).ok_or_else(unknown)?.open(&self.host, self.netns_id)?;
+        let netns = self.found.with_inode(inode).ok_or_else(unknown)?.open(&self.host, self.netns_id)?;
         run_within(netns.as_ref(), visit)
     }
 
     /// Finds the current namespaces, if all are read and none of those known has this inode.
     pub fn find_namespace(&self, inode: u64) {
-        if !self.host.is_replay() && self.namespace(inode).is_none() {
+        if !self.host.is_replay() && self.found.with_inode(inode).is_none() {
             // A namespace that is not found cannot be entered, which is reported then.
             self.find_namespaces(None, &mut Accounting::default());
         }
-    }
-
-    fn namespace(&self, inode: u64) -> Option<Namespace> {
-        let of = |namespaces: &Namespaces| namespaces.list().iter().find(|other| other.inode == inode).cloned();
-        let in_found = || of(self.found.lock().unwrap_or_else(PoisonError::into_inner).as_ref()?);
-        self.namespaces().and_then(|namespaces| of(&namespaces)).or_else(in_found)
     }
 
     /// Nanoseconds of a clock for intervals between rounds: one that does not jump, or in a replay the recorded time.
@@ -369,9 +250,9 @@ impl Session {
 
     /// True once Ctrl-C, a termination signal or a successor requested the end.
     pub fn interrupted(&self) -> bool {
-        self.turn();
+        self.waits.turn();
         sys::signal::end_on_quit();
-        self.run.is_handing_over() || self.interrupt.as_ref().is_ok_and(|i| i.signal_number().is_some())
+        self.run.is_handing_over() || self.waits.are_ended()
     }
 
     /// True once the end of a replay was requested. The rows of a replay follow each other without a wait, while a live
@@ -380,76 +261,23 @@ impl Session {
         self.host.is_replay() && self.interrupted()
     }
 
-    /// True if Ctrl-C was pressed to end a part of the run, which then continues.
-    pub fn take_interrupt(&self) -> bool {
-        self.interrupt.as_ref().is_ok_and(|interrupt| interrupt.take_interrupt())
+    /// The waits of this session, and the work done meanwhile.
+    pub fn waits(&self) -> &Waits {
+        &self.waits
     }
 
-    /// Calls `turn` repeatedly from now on while the run waits or works, to update a terminal: in
-    /// [`Session::interrupted`], and in [`Session::sleep_until`] after the terminal was resized or the process
-    /// continued.
-    pub fn at_each_turn(&self, turn: Box<dyn Fn()>) {
-        self.each_turn.replace(Some(turn));
-    }
-
-    /// Calls `tick` from now on in the same places, and once a second in [`Session::sleep_until`]; `None` ends that.
-    pub fn at_each_second(&self, tick: Option<Box<dyn Fn()>>) {
-        self.each_second.replace(tick);
-    }
-
-    fn turn(&self) {
-        for turn in [&self.each_turn, &self.each_second] {
-            if let Some(turn) = &*turn.borrow() {
-                turn();
-            }
-        }
-    }
-
-    /// Sleeps until `deadline_ns` of the monotonic clock. Returns false if the run must end instead: the user
-    /// requested it, or the wait failed, which [`Session::wait_failure`] then returns and [`Session::finish`] notes.
+    /// See [`Waits::sleep_until`].
     pub fn sleep_until(&self, deadline_ns: u64) -> bool {
-        let interrupt = match &self.interrupt {
-            Ok(interrupt) => interrupt,
-            Err(error) => return self.cannot_wait(error.clone()),
-        };
-        let ticks = self.each_second.borrow().is_some();
-        loop {
-            if ticks {
-                // A wait may be one of many short ones.
-                self.turn();
-            }
-            let second_ns = clock::monotonic_ns().saturating_add(SECOND_NS);
-            let until_ns = if ticks { second_ns.min(deadline_ns) } else { deadline_ns };
-            match interrupt.wait_until(until_ns) {
-                Ok(sys::signal::WakeReason::Deadline) if until_ns == deadline_ns => return true,
-                Ok(sys::signal::WakeReason::Deadline) => {}
-                Ok(sys::signal::WakeReason::Resized) => self.turn(),
-                Ok(sys::signal::WakeReason::Interrupted) => return false,
-                Err(error) => return self.cannot_wait(error),
-            }
-        }
-    }
-
-    fn cannot_wait(&self, error: SysError) -> bool {
-        self.wait_failed.replace(Some(error));
-        false
-    }
-
-    /// A sentence on why the last wait ended before its deadline without a request by the user.
-    pub fn wait_failure(&self) -> Option<String> {
-        self.wait_failed.borrow().as_ref().map(|error| format!("ended early: {error}"))
+        self.waits.sleep_until(deadline_ns)
     }
 
     /// Closes a recording, and adds errors of the recording written or read to `stats`.
     pub fn finish(&self, stats: &mut Accounting) {
-        if self.lacks_namespaces {
-            stats.unanswered = true;
-            stats.add_reason(0, ONE_NAMESPACE);
-        }
+        self.found.finish(stats);
         if let Err(error) = self.host.finish() {
             stats.incomplete(1, error.to_string());
         }
-        if let Some(why) = self.wait_failure() {
+        if let Some(why) = self.waits.failure() {
             stats.incomplete(1, why);
         }
         // Missing names do not cause exit code 3, because every row is there.

@@ -135,7 +135,7 @@ impl<'s> Monitor<'s> {
             }
             let look_ns = u64::try_from(LOOK.as_nanos()).unwrap_or(u64::MAX);
             if !self.session.sleep_until(end_ns.min(now.saturating_add(look_ns))) {
-                let is_ctrl_c = self.session.take_interrupt();
+                let is_ctrl_c = self.session.waits().take_interrupt();
                 return Some(if is_ctrl_c { MonitoringEnd::Stopped } else { MonitoringEnd::Interrupted });
             }
         }

@@ -113,7 +113,7 @@ impl LstfRun<'_> {
             let wait = clock.next(now()).wait;
             let due = sys::clock::monotonic_ns().saturating_add(u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX));
             if !self.session.sleep_until(due) {
-                let failed = self.session.wait_failure();
+                let failed = self.session.waits().failure();
                 failed.iter().for_each(|why| print_message(why));
                 return Ok(if failed.is_some() { Completeness::Partial } else { Completeness::Whole });
             }

@@ -27,7 +27,7 @@ pub(super) fn repeat(session: &Session, continuous: bool, mut round: impl FnMut(
             return 0;
         }
         if !session.sleep_until(started_ns.saturating_add(ROUND_NS)) {
-            let failed = session.wait_failure().map(|why| RoundEnd::Reported(complain(&why, 1)));
+            let failed = session.waits().failure().map(|why| RoundEnd::Reported(complain(&why, 1)));
             return ended(failed.unwrap_or(RoundEnd::Interrupted));
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn captured(capture: &Capture, plan: &Plan<CapturedPackets>) -> Outco
         let needed = capture.needed_rights(plan).map_err(refused)?;
         let mut notes = Accounting::default();
         session.find_namespaces(None, &mut notes);
-        session.keep_namespaces();
+        session.found().keep();
         let (places, shortage) = places(capture, session);
         if let Err(error) = sys::signal::report_on_usr1() {
             print_message(&error.to_string());

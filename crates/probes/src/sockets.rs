@@ -37,6 +37,8 @@ const FIELDS: &[&str] = &[
     "late_ms",
     "netlink_protocol",
     "portid",
+    "busy_us",
+    "sndbuf",
 ];
 
 /// Sockets by the inode of their namespace.

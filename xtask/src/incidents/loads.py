@@ -395,8 +395,9 @@ def tun(name, lines=""):
     return device
 
 
-def long_path(delay_s=0.02, jitter_s=0.0, loss=0.0, overtakes=0.0):
-    """Sends the router's packets through a device that keeps each for a while, loses some, and lets some overtake."""
+def long_path(delay_s=0.02, jitter_s=0.0, loss=0.0, overtakes=0.0, twice=0.0):
+    """Sends the router's packets through a device that keeps each for a while, loses some, lets some overtake, and
+    delivers some twice."""
     rules = "".join("ip rule add iif %s lookup 100; " % iface for iface in ("c1", "s1"))
     device = tun("path0", rules + "ip route add default dev path0 table 100; ip link set path0 txqueuelen 10000; "
                  "sysctl -qw net.ipv4.conf.all.rp_filter=0 net.ipv4.conf.path0.rp_filter=0")
@@ -413,7 +414,8 @@ def long_path(delay_s=0.02, jitter_s=0.0, loss=0.0, overtakes=0.0):
                     if random.random() < overtakes:
                         waiting.insert(0, (now, packet))
                     else:
-                        waiting.append((max(due, waiting[-1][0] if waiting else 0), packet))
+                        due = max(due, waiting[-1][0] if waiting else 0)
+                        waiting.extend([(due, packet)] * (1 + (random.random() < twice)))
             while waiting and waiting[0][0] <= time.time():
                 os.write(device, waiting.pop(0)[1])
 
@@ -503,3 +505,10 @@ def game_clients(host, port):
             time.sleep(0.1)
 
     every(0.5, once)
+
+
+def lines(host, port, every_s=0.01):
+    """Lines of a log over one connection, each in a write of its own."""
+    connection = socket.create_connection((host, port))
+    held.append(connection)
+    every(every_s, lambda: connection.sendall(b"<13>a message\n"))

@@ -89,6 +89,20 @@ const BULK: Lines = &[
     (Server, "sink(80); ready()"),
     (Client, "s = socket.create_connection((SERVER, 80))\nevery(0, lambda: s.send(b'x' * 65536)); ready(0.5)"),
 ];
+/// One connection that sends as fast as its link allows, over a path with a round trip of 40 ms.
+const LONG_BULK: Lines = &[
+    (Server, "sink(80); ready()"),
+    (Router, "long_path(0.02); ready()"),
+    (Client, "time.sleep(1); send_all(SERVER, 80); ready(2)"),
+];
+/// Requests in one part and in two, whose answers take 60 ms; and lines of a log in one direction.
+const THOUGHTFUL: Lines = &[
+    (Server, "replies(90, 300, [50], after_s=0.06); sink(80); ready()"),
+    (
+        Client,
+        "exchanges(SERVER, 90, [300], is_nagle=True); exchanges(SERVER, 90, [100, 200]); lines(SERVER, 80); ready(1)",
+    ),
+];
 pub(super) const LOADS: &[Load] = &[
     Load { name: "an idle host", ..NONE },
     Load { name: "a web server and its clients", traffic: &[WEB, BROWSER], ..NONE },
@@ -576,4 +590,48 @@ pub(super) const LOADS: &[Load] = &[
         traffic: &[WEB, (Client, "ask(SERVER, 80)\nsegments(SERVER, list(range(1000, 60000, 7)), 0x11)\nready(0.3)")],
         ..NONE
     },
+    Load {
+        name: "a program sends little over a long path",
+        at: Client,
+        traffic: &[
+            (Server, "sink(80); ready()"),
+            (Router, "long_path(0.03); ready()"),
+            (Client, "time.sleep(1); upload(SERVER, 80, 0.3); lines(SERVER, 80, 0.005); ready(1)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "bulk over a long path, at the sender",
+        at: Client,
+        set_up: &[(Client, "tc qdisc add dev c0 root tbf rate 20mbit burst 32k limit 400k")],
+        traffic: LONG_BULK,
+        ..NONE
+    },
+    Load {
+        name: "bulk over a long path, at the receiver",
+        set_up: &[(Client, "tc qdisc add dev c0 root tbf rate 20mbit burst 32k limit 400k")],
+        traffic: LONG_BULK,
+        ..NONE
+    },
+    Load {
+        name: "players read at a fixed rate over a long path, at the server",
+        traffic: &[
+            (Server, "stream(80); ready()"),
+            (Router, "long_path(0.02); ready()"),
+            (Client, "time.sleep(1); [player(SERVER, 80) for _ in range(4)]; ready(2)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "players read at a fixed rate over a long path, on their host",
+        at: Client,
+        traffic: &[
+            (Server, "stream(80); ready()"),
+            (Router, "long_path(0.02); ready()"),
+            (Client, "time.sleep(1); [player(SERVER, 80) for _ in range(4)]; ready(2)"),
+        ],
+        ..NONE
+    },
+    Load { name: "a server that thinks before it answers, at the client", at: Client, traffic: THOUGHTFUL, ..NONE },
+    Load { name: "a server that thinks before it answers", traffic: THOUGHTFUL, ..NONE },
 ];

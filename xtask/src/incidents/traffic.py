@@ -37,9 +37,11 @@ def background(work, *args):
     return thread
 
 
-def listen(port, backlog=128, family=socket.AF_INET):
+def listen(port, backlog=128, family=socket.AF_INET, rcvbuf=0):
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    if rcvbuf:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
     listener.bind(("", port))
     listener.listen(backlog)
     held.append(listener)
@@ -66,9 +68,9 @@ def web(port, size=2000, backlog=128):
     background(serve)
 
 
-def sink(port):
+def sink(port, rcvbuf=0):
     """Reads whatever comes by TCP."""
-    listener = listen(port)
+    listener = listen(port, rcvbuf=rcvbuf)
 
     def read(connection):
         try:
@@ -131,6 +133,70 @@ def upload(host, port, every=0.01):
                 time.sleep(0.1)
 
     background(loop)
+
+
+def send_all(host, port, sndbuf=0):
+    """Sends as fast as it can over one connection."""
+    connection = socket.socket()
+    if sndbuf:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sndbuf)
+    connection.connect((host, port))
+    held.append(connection)
+    every(0, lambda: connection.sendall(b"x" * 65536))
+
+
+def receive_all(host, port):
+    """Reads as fast as it can from one connection."""
+    connection = socket.create_connection((host, port))
+    held.append(connection)
+    every(0, lambda: connection.recv(1 << 16))
+
+
+def bulk(port, sndbuf=0):
+    """Sends to each client as fast as it can."""
+    listener = listen(port)
+    if sndbuf:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sndbuf)
+
+    def serve():
+        while going():
+            connection = listener.accept()[0]
+            held.append(connection)
+            background(every, 0, lambda connection=connection: connection.sendall(b"x" * 65536))
+
+    background(serve)
+
+
+def replies(port, size, parts, is_nagle=False, after_s=0.0):
+    """Answers each request of so many bytes with writes of these sizes."""
+    listener = listen(port)
+
+    def talk(connection):
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(not is_nagle))
+        while connection.recv(size, socket.MSG_WAITALL):
+            time.sleep(after_s)
+            for part in parts:
+                connection.sendall(b"y" * part)
+
+    def serve():
+        while going():
+            background(talk, listener.accept()[0])
+
+    background(serve)
+
+
+def exchanges(host, port, parts, answer_size=50, is_nagle=False, pause_s=0.002):
+    """Writes a request in parts of these sizes and reads the answer, again and again over one connection."""
+    connection = socket.create_connection((host, port))
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, int(not is_nagle))
+    held.append(connection)
+
+    def once():
+        for part in parts:
+            connection.sendall(b"x" * part)
+        connection.recv(answer_size, socket.MSG_WAITALL)
+
+    every(pause_s, once)
 
 
 def take(receiver):

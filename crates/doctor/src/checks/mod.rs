@@ -18,6 +18,8 @@ mod ct_unreplied;
 mod dad_failed;
 mod dns_silent;
 mod dropped;
+mod duplicates;
+mod ecn_syn;
 mod fd_limit;
 mod forwarding_off;
 mod iface_down;
@@ -30,6 +32,7 @@ mod losers;
 mod martian;
 mod mtu;
 mod mtu_mismatch;
+mod nagle;
 mod neigh_failed;
 mod neigh_full;
 mod netlink_overrun;
@@ -40,6 +43,7 @@ mod nic_errors;
 mod no_route;
 mod orphans;
 mod otherhost;
+mod pace;
 mod packet_drop;
 mod packet_drops;
 mod packet_late;
@@ -53,10 +57,14 @@ mod rcv_prune;
 mod reach;
 mod reassembly;
 mod refused;
+mod reordering;
 mod retransmits;
 mod route_refuses;
 mod rp_filter;
 mod rule_drop;
+mod send_buffer;
+mod small_pmtu;
+mod small_window;
 mod snat_ports;
 mod socket_filter;
 mod softnet_drop;
@@ -143,8 +151,15 @@ pub const CHECKS: &[&Check] = &[
     &syn_cookies::CHECK,
     &orphans::CHECK,
     &tw_overflow::CHECK,
+    &ecn_syn::CHECK,
+    &reordering::CHECK,
+    &duplicates::CHECK,
     &paws::CHECK,
     &pmtu_blackhole::CHECK,
+    &small_pmtu::CHECK,
+    &send_buffer::CHECK,
+    &small_window::CHECK,
+    &nagle::CHECK,
     &rcv_prune::CHECK,
     &unread_queue::CHECK,
     &peer_window::CHECK,
@@ -168,11 +183,14 @@ pub const SETTINGS: &[&str] = &[
     "ipv4/ip_forward",
     "ipv4/ip_local_port_range",
     "ipv4/neigh/default/gc_thresh3",
+    "ipv4/tcp_ecn",
     "ipv4/tcp_max_orphans",
     "ipv4/tcp_max_tw_buckets",
     "ipv4/tcp_mem",
+    "ipv4/tcp_rmem",
     "ipv4/tcp_syncookies",
     "ipv4/tcp_tw_reuse",
+    "ipv4/tcp_wmem",
     "ipv6/conf/all/forwarding",
     "ipv6/neigh/default/gc_thresh3",
     "netfilter/nf_conntrack_buckets",

@@ -4,16 +4,14 @@ use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
-use super::{Check, Findings, Probe, Sample};
+use super::reordering::OVERTAKEN;
+use super::{Check, Findings, Probe, Sample, reordering};
 
 /// Fewest segments for a finding; every network has a few old duplicates.
 const SOME: u64 = 10;
 
 const COUNTERS: &[&str] =
     &["TcpExtPAWSActive", "TcpExtPAWSEstab", "TcpExtPAWSTimewait", "TcpExtPAWSOldAck", "TcpExtBeyondWindow"];
-
-/// Counters of segments that overtook others on the path.
-const REORDERED: &[&str] = &["TcpExtTCPSACKReorder", "TcpExtTCPRenoReorder", "TcpExtTCPTSReorder"];
 
 pub(super) const CHECK: Check = Check {
     id: "paws",
@@ -31,12 +29,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     // Old acknowledgements without data are harmless: a later one overtook them.
     let of_paws = COUNTERS.iter().filter(|name| name.contains("PAWS") && !name.ends_with("OldAck"));
     let lost: u64 = of_paws.map(|name| sample.grown(Netstat, name)).sum();
-    if lost < SOME {
+    if lost < SOME || reordering::explains(sample) {
         return;
     }
     // Acknowledgements that others overtook are old as well, and harmless.
-    let overtaken: u64 = REORDERED.iter().map(|name| sample.grown(Netstat, name)).sum();
-    let is_reordered = overtaken >= lost;
+    let is_reordered = reordering::overtaken(sample) >= lost;
     let (why, reach) = match is_reordered {
         true => ("others overtook them on the path", Reach::Nobody),
         false => {
@@ -48,7 +45,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let title = format!("segments are rejected because of old timestamps: {why}{}", dropped.example());
     let draft = found
         .add(Severity::Warning, Confidence::Likely, title)
-        .proof(COUNTERS.iter().chain(REORDERED).filter_map(|name| sample.evidence(Netstat, name, None)))
+        .proof(COUNTERS.iter().chain(OVERTAKEN).filter_map(|name| sample.evidence(Netstat, name, None)))
         .proof(dropped.evidence())
         .lost(lost, "segments dropped")
         .reach(reach, "received segments");

@@ -59,7 +59,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(proof)
         .proof([state(format!("working connections to {}", first.peer), at_ease, None)])
         .cost("connections are established, then stall as soon as large segments are sent")
-        .remedy("ping -M do -s 1472 ADDRESS", "tests whether packets of 1500 bytes pass", "")
+        .remedy(format!("ping -M do -s 1472 {}", first.peer.addr), "tests whether packets of 1500 bytes pass", "")
         .remedy(
             "sysctl -w net.ipv4.tcp_mtu_probing=1",
             "makes TCP probe for the packet size",

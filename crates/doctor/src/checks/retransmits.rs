@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
 use super::words::percent;
-use super::{Check, Findings, Sample};
+use super::{Check, Findings, Sample, reordering};
 
 /// Fewest sent segments for a finding; fewer prove nothing.
 const SENT_MIN: u64 = 100;
@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     area: "tcp",
     about: "Many segments are retransmitted: the path or the peer loses them.",
     rule: "At least 20 segments other than SYNs and SYN-ACKs, and 2 % of the sent segments, are retransmitted. It is \
-           a hint if most first copies arrived.",
+           a hint if most first copies arrived. The check `reordering` covers segments that overtook others.",
     sources: "/proc/net/snmp: RetransSegs, OutSegs; netstat: TCPSynRetrans, TCPTimeouts, TCPFastRetrans, TCPDSACKRecv",
     refuted_by: "TCPDSACKRecv that grows as fast: then the first copies arrived, and packets are only late.",
     run,
@@ -28,7 +28,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let again = sample.grown(Snmp, "TcpRetransSegs").saturating_sub(of_syns);
     let sent = sample.grown(Snmp, "TcpOutSegs");
     let all = again.saturating_add(sent);
-    if again < 20 || all < SENT_MIN || again.saturating_mul(50) < all {
+    if again < 20 || all < SENT_MIN || again.saturating_mul(50) < all || reordering::explains(sample) {
         return;
     }
     let is_late = sample.grown(Netstat, "TcpExtTCPDSACKRecv").saturating_mul(2) > again;

@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
 use super::words::state;
-use super::{Check, Findings, Probe, Sample};
+use super::{Check, Findings, Probe, Sample, ecn_syn};
 
 /// Fewest retransmissions for a finding if own connections wait; fewer are lost now and then.
 const SOME: u64 = 3;
@@ -34,7 +34,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let name = "TcpExtTCPSynRetrans";
     let again = sample.grown(Netstat, name);
     let is_own = !sample.after.unanswered.is_empty();
-    if again < if is_own { SOME } else { MANY } {
+    let is_ecn = || !is_own && ecn_syn::swallowed(sample).is_some();
+    if again < if is_own { SOME } else { MANY } || is_ecn() {
         return;
     }
     let most = sample.after.unanswered.iter().max_by_key(|(_, count)| **count);

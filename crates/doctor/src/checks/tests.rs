@@ -4,7 +4,7 @@
 use super::*;
 use crate::seen::{
     Conflict, Control, ControlKind, Descriptors, DropSeen, FlowCensus, LateReader, LinkSeen, ModeSeen, Moved,
-    NeighbourSeen, NfQueue, PortsInUse, RuleSeen, RuleWithoutReader, Stuck, Unclosed,
+    NeighbourSeen, NfQueue, PortsInUse, RuleSeen, RuleWithoutReader, SmallPath, Stuck, Transfer, Unclosed,
 };
 use record::rows::CounterSource::{self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet};
 
@@ -83,6 +83,31 @@ const ILL: &[(&str, Severity, &[Row])] = &[
         "otherhost",
         Severity::Hint,
         &[(Iface, "rx_otherhost_dropped", "eth0", 0, 20), (Iface, "rx_packets", "eth0", 0, 40)],
+    ),
+    (
+        "reordering",
+        Severity::Warning,
+        &[
+            (Netstat, "TcpExtTCPSACKReorder", "", 0, 400),
+            (Netstat, "TcpExtPAWSEstab", "", 0, 90),
+            (Snmp, "TcpOutSegs", "", 0, 3000),
+            (Snmp, "TcpRetransSegs", "", 0, 150),
+        ],
+    ),
+    ("reordering", Severity::Hint, &[(Netstat, "TcpExtTCPTSReorder", "", 0, 40), (Snmp, "TcpOutSegs", "", 0, 3000)]),
+    (
+        "duplicates",
+        Severity::Warning,
+        &[(Netstat, "TcpExtTCPDSACKIgnoredDubious", "", 0, 400), (Snmp, "TcpOutSegs", "", 0, 3000)],
+    ),
+    (
+        "duplicates",
+        Severity::Hint,
+        &[
+            (Netstat, "TcpExtTCPDSACKOldSent", "", 0, 60),
+            (Netstat, "TcpExtTCPOFOQueue", "", 0, 9),
+            (Snmp, "TcpInSegs", "", 0, 3000),
+        ],
     ),
     ("softnet-squeeze", Severity::Hint, &[(Softnet, "time_squeeze", "cpu0", 0, 900)]),
 ];
@@ -218,6 +243,20 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.before.unclosed.insert(holder("server"), many.clone());
         sample.after.unclosed.insert(holder("server"), many);
     }),
+    ("send-buffer", Severity::Warning, |sample| transfer(sample, pace::tests::FULL_SNDBUF)),
+    ("small-window", Severity::Warning, |sample| transfer(sample, pace::tests::SMALL_PEER_WINDOW)),
+    ("small-window", Severity::Warning, |sample| transfer(sample, pace::tests::SMALL_OWN_WINDOW)),
+    ("nagle", Severity::Warning, |sample| transfer(sample, pace::tests::HELD)),
+    ("nagle", Severity::Warning, |sample| transfer(sample, pace::tests::CORKED)),
+    ("nagle", Severity::Hint, |sample| {
+        transfer(sample, pace::tests::PEER_HELD);
+        sample.counters_of(&[(Netstat, "TcpExtDelayedACKs", "", 0, 60)]);
+    }),
+    ("small-pmtu", Severity::Warning, |sample| {
+        sample.around.links.push(LinkSeen { name: "eth0".into(), flags: 0x1_0001, mtu: 1500, ..LinkSeen::default() });
+        sample.after.pace.small_paths.insert(PEER.into(), SmallPath { mtu: 552, connections: 2 });
+    }),
+    ("ecn-syn", Severity::Warning, pace::tests::swallow_ecn),
     ("packet-late", Severity::Hint, |sample| {
         sample.after.late.push(LateReader { owner: holder("tcpdump"), late_ms: 500 });
     }),
@@ -228,6 +267,14 @@ const PEER: record::Addr = record::Addr::V4([192, 0, 2, 9]);
 fn drop_of(reason: &str, place: &str, count: u64) -> DropSeen {
     let (reason, place) = (reason.to_owned(), place.to_owned());
     DropSeen { reason, place, ifindex: 2, proto: "tcp", ends: Some((PEER, PEER)), count, ..DropSeen::default() }
+}
+
+/// Adds a connection, to which `change` happens within the window.
+fn transfer(sample: &mut Sample, change: fn(&mut Transfer)) {
+    let mut now = Transfer::example();
+    sample.before.pace.transfers.insert(7, now.clone());
+    change(&mut now);
+    sample.after.pace.transfers.insert(7, now);
 }
 
 fn dropped(sample: &mut Sample, one: DropSeen) {
@@ -600,6 +647,7 @@ fn filters_are_no_queues_and_overtaken_acknowledgements_no_old_clocks() {
             (Netstat, "TcpExtPAWSEstab", "", 0, 40),
             (Netstat, "TcpExtTCPSACKReorder", "", 0, overtaken),
             (Snmp, "TcpInSegs", "", 0, 1000),
+            (Snmp, "TcpOutSegs", "", 0, 9000),
         ];
         diagnose(&[Sample::of(&rows)])[0].severity
     };

@@ -13,6 +13,7 @@ mod links;
 mod log_groups;
 mod moved;
 mod neighbours;
+mod pace;
 mod queues;
 mod sample;
 mod sockets;
@@ -28,6 +29,8 @@ pub use links::{LinkSeen, ModeSeen};
 pub use log_groups::RuleWithoutReader;
 pub use moved::Moved;
 pub use neighbours::NeighbourSeen;
+pub use pace::{Account, PaceCensus, SmallPath, Transfer};
+pub(crate) use pace::{DELAYED_US, LONG_US};
 pub use queues::NfQueue;
 pub use sample::Sample;
 pub use sockets::{

@@ -1,5 +1,6 @@
 //! One pass over the sockets of a namespace: the facts that checks need, in bounded memory.
 
+use super::pace::PaceCensus;
 use record::rows::{Endpoint, Socket};
 use record::{Addr, Proto, State, Timer};
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,6 +53,8 @@ pub struct SocketCensus {
     pub packet: Vec<Queue>,
     /// Packet sockets that deliver packets late.
     pub late: Vec<LateReader>,
+    /// What slows connections down.
+    pub pace: PaceCensus,
     /// Sockets and destinations beyond [`SOCKETS_MAX`], which are not recorded.
     pub over: u64,
 }
@@ -253,6 +256,7 @@ impl SocketCensus {
             keep(&mut self.unread, queue(socket, iface, limit, owner), &mut self.over);
         }
         let peer = PeerHost { addr: socket.peer.addr.unmapped(), iface: iface.to_owned() };
+        self.pace.add(socket, &peer, owner, &mut self.over);
         match socket.state {
             State::SYN_SENT if socket.retrans > 0 => {
                 add_one(&mut self.unanswered, (peer.clone(), socket.peer.port), &mut self.over);
@@ -340,17 +344,22 @@ fn keep(all: &mut Vec<Queue>, one: Queue, over: &mut u64) {
 }
 
 fn queue(socket: &Socket<'_>, iface: &str, limit: Option<u32>, owner: &mut NameOwner<'_>) -> Queue {
-    let local = endpoint(&socket.local, iface);
-    // As ss writes it, the interface is at our end; a link-local address is never without it.
-    let of_peer = if socket.peer.addr.is_link_local_v6() { iface } else { "" };
-    let name = match socket.peer.is_unset() {
-        true => local,
-        false => format!("{local} from {}", endpoint(&socket.peer, of_peer)),
-    };
+    let name = name(socket, iface);
     let received = socket.tcp_info.and_then(|info| info.bytes_received());
     let read = received.map(|received| received.saturating_sub(socket.rqueue.into()));
     let (cookie, port, queue) = (socket.cookie, socket.local.port, socket.rqueue);
     Queue { cookie, name, owner: owner(), queue, limit, drops: None, port, read }
+}
+
+/// Addresses and ports of a socket, bound to an interface if `iface` is not empty.
+pub(super) fn name(socket: &Socket<'_>, iface: &str) -> String {
+    let local = endpoint(&socket.local, iface);
+    // As ss writes it, the interface is at our end; a link-local address is never without it.
+    let of_peer = if socket.peer.addr.is_link_local_v6() { iface } else { "" };
+    match socket.peer.is_unset() {
+        true => local,
+        false => format!("{local} from {}", endpoint(&socket.peer, of_peer)),
+    }
 }
 
 fn endpoint(end: &Endpoint, iface: &str) -> String {

@@ -14,6 +14,7 @@ const HARMLESS_PERCENT: u64 = 5;
 
 const DUBIOUS: &str = "TcpExtTCPDSACKIgnoredDubious";
 const ANSWERED: &str = "TcpExtTCPDSACKOldSent";
+const OLD: &str = "TcpExtPAWSEstab";
 const GAPS: &str = "TcpExtTCPOFOQueue";
 
 pub(super) const CHECK: Check = Check {
@@ -22,10 +23,10 @@ pub(super) const CHECK: Check = Check {
     area: "tcp",
     about: "The path delivers segments twice.",
     rule: "Peers report at least 20 duplicates, and 1 % of the sent segments, that this host did not retransmit. Or at \
-           least 20 segments, and 1 % of the received ones, arrived again, twice as many as came after a gap. Up to \
-           5 % is a hint.",
-    sources: "/proc/net/netstat: TCPDSACKIgnoredDubious, TCPDSACKRecv, TCPDSACKOldSent, TCPOFOQueue; snmp: OutSegs, \
-              InSegs, RetransSegs; tcp_info via sock_diag: dsack_dups, total_retrans",
+           least 20 segments, and 1 % of the received ones, arrived again with a new timestamp, twice as many as came \
+           after a gap. Up to 5 % is a hint.",
+    sources: "/proc/net/netstat: TCPDSACKIgnoredDubious, TCPDSACKRecv, TCPDSACKOldSent, TCPOFOQueue, PAWSEstab; \
+              snmp: OutSegs, InSegs, RetransSegs; tcp_info via sock_diag: dsack_dups, total_retrans",
     refuted_by: "a peer that retransmits as much as arrives again: then acknowledgements of this host are lost.",
     run,
 };
@@ -33,7 +34,9 @@ pub(super) const CHECK: Check = Check {
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let (sent, received) = (sample.grown(Snmp, "TcpOutSegs"), sample.grown(Snmp, "TcpInSegs"));
     let is_some = |count: u64, of: u64| count >= SOME && count.saturating_mul(100) >= of;
-    let (reported, arrived) = (sample.grown(Netstat, DUBIOUS), sample.grown(Netstat, ANSWERED));
+    // A segment with an old timestamp is answered in the same way.
+    let arrived = sample.grown(Netstat, ANSWERED).saturating_sub(sample.grown(Netstat, OLD));
+    let reported = sample.grown(Netstat, DUBIOUS);
     if is_some(reported, sent) {
         add_sent(sample, reported, sent, found);
     } else if is_some(arrived, received) && arrived >= sample.grown(Netstat, GAPS).saturating_mul(2) {

@@ -257,5 +257,6 @@ pub(super) mod tests {
         let arrived = (Netstat, "TcpExtTCPDSACKOldSent", "", 0, 177);
         assert_eq!(found(&[received, arrived, (Netstat, "TcpExtTCPOFOQueue", "", 0, 303)]), [] as [&str; 0]);
         assert_eq!(found(&[received, arrived]), ["duplicates"]);
+        assert_eq!(found(&[received, arrived, (Netstat, "TcpExtPAWSEstab", "", 0, 170)]), ["paws"]);
     }
 }

@@ -24,8 +24,8 @@ pub(super) const CHECK: Check = Check {
     about: "A program writes a request in small parts: each waits for a delayed acknowledgement of the one before, or \
             for the end of TCP_CORK.",
     rule: "A connection sent 1.5 to 4 small segments per received one, at least 5 exchanges, each with data in flight \
-           for 30 to 300 ms, four times its round trip or more. At a reading the kernel held back a small segment \
-           although both windows had room; with TCP_CORK nothing was in flight, and each exchange took 150 to 300 ms. \
+           for 30 to 300 ms, four times its round trip or more. It is a hint unless the kernel held back a small \
+           segment at a reading although both windows had room; with TCP_CORK nothing was in flight, and each exchange took 150 to 300 ms. \
            Nothing was retransmitted. It is a hint at the other end: a connection \
            received as many segments per answer and acknowledged each, and TCPDelayedACKs grew by 80 % of the answers.",
     sources: "tcp_info via sock_diag: notsent_bytes, unacked, cwnd, busy_time, min_rtt, data_segs_out, data_segs_in, \
@@ -39,12 +39,16 @@ fn wait_us(one: &Pace<'_>) -> u64 {
     one.grown.busy_us / one.grown.received_segments.max(1)
 }
 
+/// True if a small segment was held back at a reading.
+fn is_seen(one: &Pace<'_>) -> bool {
+    one.now.is_held || one.before.is_some_and(|before| before.is_held)
+}
+
 fn is_held(one: &Pace<'_>) -> bool {
-    let is_held = one.now.is_held || one.before.is_some_and(|before| before.is_held);
     let wait = wait_us(one);
     let is_delay = (DELAYED_US..=DELAY_MAX_US).contains(&wait) && wait >= u64::from(one.now.min_rtt_us) * 4;
     let is_exchange = one.grown.received_segments >= SOME && one.grown.waits_for_acks(one.now.mss);
-    is_held && is_delay && is_exchange && one.grown.retransmitted == 0
+    is_delay && is_exchange && one.grown.retransmitted == 0
 }
 
 /// True if the kernel sends each request only when the timer of TCP_CORK expires.
@@ -58,7 +62,7 @@ fn is_corked(one: &Pace<'_>) -> bool {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let mut all: Vec<_> = paces(sample).filter(is_held).collect();
-    all.sort_by_key(|one| std::cmp::Reverse(one.grown.busy_us));
+    all.sort_by_key(|one| (!is_seen(one), std::cmp::Reverse(one.grown.busy_us)));
     add_each(&all, found, add);
     let mut all: Vec<_> = paces(sample).filter(is_corked).collect();
     all.sort_by_key(|one| std::cmp::Reverse(wait_us(one)));
@@ -90,7 +94,7 @@ fn add(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
         now.peer
     );
     found
-        .add(Severity::Warning, Confidence::Likely, title)
+        .add(if is_seen(one) { Severity::Warning } else { Severity::Hint }, Confidence::Likely, title)
         .object(&*now.name)
         .holder(&now.owner)
         .proof([

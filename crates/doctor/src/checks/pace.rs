@@ -1,4 +1,4 @@
-//! What the checks of slow connections share.
+//! Helpers of the checks of slow connections.
 
 use super::{Findings, Sample};
 use crate::seen::{Account, Transfer};
@@ -127,7 +127,7 @@ pub(super) mod tests {
         (one.is_corked, one.min_rtt_us) = (true, 50);
     };
 
-    /// The same as HELD, seen by the peer.
+    /// The exchanges of HELD, seen by the peer.
     pub(in crate::checks) const PEER_HELD: Change = |one| {
         (one.account.sent_segments, one.account.received_segments, one.account.pure_acks) = (70, 140, 140);
         (one.account.received, one.min_rtt_us) = (21_000, 50);
@@ -186,8 +186,9 @@ pub(super) mod tests {
     #[test]
     fn writes_that_nothing_holds_back_are_no_finding() {
         assert_eq!(found(&[HELD]), [("nagle", Severity::Warning)]);
-        // Without Nagle's algorithm the peer answers late; a whole request; lines of a log; a long path.
-        assert_eq!(found(&[HELD, |one| one.is_held = false]), []);
+        // A peer that answers late acknowledges the second part at once; whole requests; lines of a log; a long path.
+        assert_eq!(found(&[HELD, |one| one.account.busy_us = 160_000]), []);
+        assert_eq!(found(&[HELD, |one| one.is_held = false]), [("nagle", Severity::Hint)]);
         assert_eq!(found(&[HELD, |one| one.account.sent_segments = 70]), []);
         assert_eq!(found(&[HELD, |one| one.account.received_segments = 0]), []);
         assert_eq!(found(&[HELD, |one| one.min_rtt_us = 20_000]), []);
@@ -195,7 +196,7 @@ pub(super) mod tests {
         assert_eq!(found(&[CORKED, |one| one.is_corked = false]), []);
         assert_eq!(found(&[CORKED, |one| one.account.busy_us = 900_000]), [], "shorter than the timer");
         assert_eq!(found(&[PEER_HELD]), [("nagle", Severity::Hint)]);
-        // Both parts arrive at once and are acknowledged together.
+        // The parts arrive at once and are acknowledged together.
         assert_eq!(found(&[PEER_HELD, |one| one.account.pure_acks = 70]), []);
     }
 

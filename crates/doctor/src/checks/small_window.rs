@@ -16,7 +16,7 @@ pub(super) const CHECK: Check = Check {
     rule: "A connection with a round trip of at least 5 ms sends about one window per round trip, waits for the \
            peer's window during a tenth of the time with data in flight, and the window is the same at both readings. \
            Or it receives about one own window per round trip, the window is about the same at both readings, and \
-           less than a quarter of it is unread. From 100 Mb/s on it is a hint, and if the peer's window does not \
+           less than half of it is unread. From 100 Mb/s on it is a hint, and if the peer's window does not \
            show whether a small buffer or a slow program limits it.",
     sources: "tcp_info via sock_diag: rwnd_limited, busy_time, snd_wnd, rcv_wnd, min_rtt, bytes_acked, bytes_received",
     refuted_by: "unread data at the receiver (Recv-Q in `netwren sockets`): then its program reads too slowly.",
@@ -37,7 +37,7 @@ fn is_limited_by_peer(one: &Pace<'_>) -> bool {
 /// True if the own window limits the connection. The kernel aims at twice of what arrives in a round trip.
 fn is_limited_here(one: &Pace<'_>, window_us: u64) -> bool {
     let (now, Some(before)) = (one.now, one.before) else { return false };
-    let is_read = [now, before].iter().all(|one| one.unread < one.own_window / 4 || one.unread <= one.mss);
+    let is_read = [now, before].iter().all(|one| one.unread < one.own_window / 2);
     let whole = u64::from(now.own_window) * window_us / u64::from(now.min_rtt_us).max(1);
     now.min_rtt_us >= LONG_US
         && is_read

@@ -15,7 +15,7 @@ pub(crate) const SMALL_PATH: u32 = 1_000;
 /// A connection without data for longer than this is idle, in milliseconds.
 const ACTIVE_MS: u32 = 5_000;
 
-/// Fewest data segments of a connection that tells something.
+/// Fewest data segments of a recorded connection.
 const SEGMENTS_MIN: u32 = 10;
 
 /// Shortest wait of an exchange that may be a delayed acknowledgement, in microseconds (TCP_DELACK_MIN is 40 ms).
@@ -236,7 +236,7 @@ impl Transfer {
             rtt_us: info.rtt_us().unwrap_or(0),
             mss,
             peer_window: (window, info.snd_wscale().unwrap_or(0)),
-            // Before Linux 6.2 the kernel tells only its limit.
+            // Before Linux 6.2 the kernel sends only the window's limit.
             own_window: info.rcv_wnd().or(info.rcv_ssthresh()).unwrap_or(0),
             unread: socket.rqueue,
             sndbuf: memory(3),

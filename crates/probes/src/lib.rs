@@ -20,11 +20,13 @@ mod log_groups;
 pub mod nat;
 mod neighbours;
 mod probe;
+mod processes;
 mod queues;
 mod routes;
 mod settings;
 mod snat_ports;
 mod sockets;
+mod unix;
 mod watch;
 
 pub use counter_window::CounterWindow;

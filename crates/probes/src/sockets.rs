@@ -28,12 +28,17 @@ const FIELDS: &[&str] = &[
     "cookie",
     "inode",
     "timer",
+    "timer_ms",
     "timer_retransmits",
     "send_q",
     "bytes_acked",
     "bytes_in",
     "bytes_out",
     "last_data_sent_ms",
+    "last_data_recv_ms",
+    "last_ack_recv_ms",
+    "unacked",
+    "notsent_bytes",
     "late_ms",
     "netlink_protocol",
     "portid",
@@ -76,7 +81,9 @@ impl ProbeReader for SocketReader<'_> {
 /// Reads the sockets of the session's namespaces.
 fn read(round: &Round<'_>, stats: &mut Accounting) -> Censuses {
     let mut all = Censuses::new();
-    let fields: Vec<usize> = FIELDS.iter().filter_map(|name| field_index::<Sockets>(name)).collect();
+    // A recording of an earlier version lacks newer fields.
+    let is_held = |name: &&&str| round.session.host().was_requested(Sockets::NAME, name) != Some(false);
+    let fields: Vec<usize> = FIELDS.iter().filter(is_held).filter_map(|name| field_index::<Sockets>(name)).collect();
     let filter = engine::filter::conjuncts(Schema::from_table::<Sockets>(), "proto in (tcp, udp, netlink, packet)")
         .unwrap_or_default();
     let (demand, ifaces) = (Demand::new(&fields, filter), NumberedIfaces::new(round.session));
@@ -94,7 +101,7 @@ fn read(round: &Round<'_>, stats: &mut Accounting) -> Censuses {
             stats.incomplete(1, format!("sockets are not checked: {error}"));
         }
     }
-    let over: u64 = all.values().map(|census| census.over).sum();
+    let over: u64 = all.values().map(|census| census.over.saturating_add(census.waiting.over)).sum();
     if over > 0 {
         let text = format!("sockets with queues, and destinations, after the first {SOCKETS_MAX} are not checked");
         stats.incomplete(over, text);
@@ -111,7 +118,7 @@ fn bound_iface<'a>(socket: &Socket<'_>, ifaces: &'a NumberedIfaces<'_>) -> Cow<'
 }
 
 /// The process that owns a socket.
-fn find_holder(socket: &Socket<'_>, lookups: &Lookups<'_>) -> Holder {
+pub(crate) fn find_holder(socket: &Socket<'_>, lookups: &Lookups<'_>) -> Holder {
     let cell = |name| {
         let field = field_index::<Sockets>(name).and_then(|at| Sockets::FIELDS.get(at));
         field.map_or(Value::Null, |field| match field.get {

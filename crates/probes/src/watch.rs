@@ -21,11 +21,13 @@ use crate::links::LinkReader;
 use crate::log_groups::LogGroupReader;
 use crate::neighbours::NeighbourReader;
 use crate::probe::{InNetns, ProbeReader, Round};
+use crate::processes::ProcessReader;
 use crate::queues::QueueReader;
 use crate::routes::RouteReader;
 use crate::settings::NetSettings;
 use crate::snat_ports::SnatPortReader;
 use crate::sockets::{Censuses, SocketReader};
+use crate::unix::UnixReader;
 
 /// What probes keep from one round to the next.
 #[derive(Default)]
@@ -49,10 +51,12 @@ impl Lasting {
             Probe::Links => Box::new(LinkReader),
             Probe::LogGroups => Box::<LogGroupReader>::default(),
             Probe::Neighbours => Box::<NeighbourReader>::default(),
+            Probe::Processes => Box::new(ProcessReader),
             Probe::Queues => Box::<QueueReader>::default(),
             Probe::Routes => Box::new(RouteReader),
             Probe::SnatPorts => Box::new(SnatPortReader),
             Probe::Sockets => Box::new(SocketReader::new(&self.sockets)),
+            Probe::Unix => Box::<UnixReader>::default(),
         }
     }
 }

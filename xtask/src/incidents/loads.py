@@ -320,6 +320,31 @@ def hesitant_web(port, backlog, every_s=2.5, pause_s=0.5):
     background(serve)
 
 
+def slow_web(port, pause_s=0.15, backlog=128):
+    """Serves one client after the other, and takes a while for each."""
+    listener = listen(port, backlog)
+
+    def serve():
+        while going():
+            answer(listener.accept()[0], 2000)
+            time.sleep(pause_s)
+
+    background(serve)
+
+
+def slow_of_many(port, pause_s=0.05):
+    """A slow worker, which shares its port."""
+    one_of_many(port, hangs=True)
+    listener = held[-1]
+
+    def serve():
+        while going():
+            answer(listener.accept()[0], 2000)
+            time.sleep(pause_s)
+
+    background(serve)
+
+
 def hiccup(port, losses=13, every_s=2.5):
     """Reads a stream of datagrams, and stops now and then until so many are lost."""
     # On a busy machine it would lose more because it waits for a CPU.

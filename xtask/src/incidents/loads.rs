@@ -634,4 +634,49 @@ pub(super) const LOADS: &[Load] = &[
     },
     Load { name: "a server that thinks before it answers, at the client", at: Client, traffic: THOUGHTFUL, ..NONE },
     Load { name: "a server that thinks before it answers", traffic: THOUGHTFUL, ..NONE },
+    Load {
+        name: "a server that accepts slowly, its accept queue is never empty",
+        traffic: &[
+            (Server, "slow_web(80); web(81); ready()"),
+            (Client, "[ask(SERVER, 80, 0.3) for _ in range(3)]; ask(SERVER, 81); ready(2)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "workers that share a port, one of them slow",
+        traffic: &[
+            (Server, "[fork(one_of_many, 80) for _ in range(2)]; fork(slow_of_many, 80); ready(0.3)"),
+            (Client, "ask(SERVER, 80, 0.005); ready(1)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "programs at unix sockets: a server, and a log that is read as fast as it is written",
+        traffic: &[
+            (Server, "unix_web('\\0app', backlog=2); unix_log('\\0log'); ready()"),
+            (
+                Server,
+                "[unix_ask('\\0app', 0.01) for _ in range(3)]\n\
+                 [unix_write('\\0log', 0.001) for _ in range(2)]; unix_write('\\0log', 0.001, False); ready(1)",
+            ),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "a log that is read slowly, its senders wait for a moment each",
+        traffic: &[
+            (Server, "unix_log('\\0log', pause_s=0.02); ready()"),
+            (Server, "[unix_write('\\0log', 0) for _ in range(3)]; ready(1)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "idle sessions whose peers answer keepalive probes",
+        at: Client,
+        traffic: &[
+            (Server, "sink(80); web(81); ready()"),
+            (Client, "[session(SERVER, 80, keepalive=True) for _ in range(9)]; ask(SERVER, 81); ready(1.5)"),
+        ],
+        ..NONE
+    },
 ];

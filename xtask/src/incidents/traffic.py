@@ -1,5 +1,6 @@
 """What the hosts of an incident do: servers, clients, packets. Every helper ends by itself."""
 import array
+import ctypes
 import fcntl
 import os
 import select
@@ -556,3 +557,141 @@ def tftp(host):
                 pass
 
     every(0.02, once)
+
+
+def fork(work, *args):
+    """Does the work in a process of its own, which ends with this one. Returns its pid."""
+    pid = os.fork()
+    if pid == 0:
+        # PR_SET_PDEATHSIG: also a stopped process ends.
+        ctypes.CDLL(None).prctl(1, 9)
+        work(*args)
+        while going():
+            time.sleep(0.2)
+        os._exit(0)
+    return pid
+
+
+def one_of_many(port, hangs=False, backlog=128):
+    """A worker with a listener of its own, which shares its port."""
+    listener = socket.socket()
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    listener.bind(("", port))
+    listener.listen(backlog)
+    held.append(listener)
+
+    def serve():
+        while going():
+            background(answer, listener.accept()[0], 2000)
+
+    if not hangs:
+        background(serve)
+
+
+def accept_only(port):
+    """Accepts connections, and reads nothing."""
+    listener = listen(port)
+
+    def serve():
+        while going():
+            held.append(listener.accept()[0])
+
+    background(serve)
+
+
+def unix_web(name, hangs=False, backlog=128):
+    """Answers every connection at a unix socket and closes it."""
+    listener = socket.socket(socket.AF_UNIX)
+    listener.bind(name)
+    listener.listen(backlog)
+    held.append(listener)
+
+    def serve():
+        while going():
+            background(answer, listener.accept()[0], 2000)
+
+    if not hangs:
+        background(serve)
+
+
+def unix_accept_only(name):
+    """Accepts connections at a unix socket, and reads nothing."""
+    unix_web(name, hangs=True)
+    listener = held[-1]
+
+    def serve():
+        while going():
+            held.append(listener.accept()[0])
+
+    background(serve)
+
+
+def unix_ask(name, every_s=0.05):
+    """One connection after the other to a unix socket."""
+
+    def once():
+        try:
+            with socket.socket(socket.AF_UNIX) as connection:
+                connection.settimeout(5)
+                connection.connect(name)
+                connection.sendall(b"x" * 100)
+                while connection.recv(1 << 16):
+                    pass
+        except OSError:
+            pass
+
+    def loop():
+        while going():
+            if threading.active_count() < 60:
+                background(once)
+            time.sleep(every_s)
+
+    background(loop)
+
+
+def unix_log(name, hangs=False, pause_s=0.0):
+    """Reads the datagrams of a unix socket."""
+    log = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    log.bind(name)
+    held.append(log)
+
+    def read():
+        while going():
+            log.recv(4096)
+            time.sleep(pause_s)
+
+    if not hangs:
+        background(read)
+
+
+def unix_write(name, every_s=0.01, connects=True):
+    """Writes datagrams to a unix socket, and waits while its queue is full."""
+    writer = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    held.append(writer)
+    if connects:
+        writer.connect(name)
+
+    def loop():
+        while going():
+            try:
+                writer.send(b"<6>a line") if connects else writer.sendto(b"<6>a line", name)
+            except OSError:
+                return
+            time.sleep(every_s)
+
+    background(loop)
+
+
+def session(host, port, every_s=0.1, keepalive=False):
+    """A connection that sends a little again and again, or stays idle and asks whether its peer is still there."""
+    connection = socket.create_connection((host, port), timeout=3)
+    connection.settimeout(None)
+    held.append(connection)
+    if keepalive:
+        for level, option, value in [(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+                                     (socket.IPPROTO_TCP, socket.TCP_KEEPIDLE, 1),
+                                     (socket.IPPROTO_TCP, socket.TCP_KEEPINTVL, 1),
+                                     (socket.IPPROTO_TCP, socket.TCP_KEEPCNT, 30)]:
+            connection.setsockopt(level, option, value)
+    else:
+        every(every_s, lambda: connection.send(b"x" * 50))

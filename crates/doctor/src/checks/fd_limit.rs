@@ -4,6 +4,7 @@ use record::rows::{Confidence, Severity};
 
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::Descriptors;
 
 /// Fewest open descriptors for a finding, in percent of the limit.
 const MANY_PERCENT: u64 = 90;
@@ -19,9 +20,14 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
+/// True if a process has nearly reached its limit.
+pub(super) fn is_near_limit(one: &Descriptors) -> bool {
+    one.limit > 0 && one.used.saturating_mul(100) >= one.limit.saturating_mul(MANY_PERCENT)
+}
+
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     for one in &sample.descriptors {
-        if one.limit == 0 || one.used.saturating_mul(100) < one.limit.saturating_mul(MANY_PERCENT) {
+        if !is_near_limit(one) {
             continue;
         }
         let number = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);

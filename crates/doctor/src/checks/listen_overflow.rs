@@ -3,6 +3,8 @@
 use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
+use super::accepting::idle_listeners;
+use super::not_accepting::look_at;
 use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
@@ -34,7 +36,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .socket(listener)
             .proof([state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))])
             .cost("nothing while no client connects; the next connections are lost")
-            .remedy("", "find out why the program does not accept: it may be stopped, or out of file descriptors", "");
+            .remedy(look_at(listener.owner.pid), "shows where its threads wait, or whether it is stopped", "");
     }
 }
 
@@ -51,7 +53,10 @@ fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue
         Some(_) => Reach::part(lost, lost),
         None => Reach::part(lost, lost.saturating_add(opened)).or_more_than(50),
     };
+    let is_idle = |one: &Queue| idle_listeners(sample).iter().any(|idle| idle.listener.cookie == one.cookie);
+    let is_hung = worst.is_some_and(|one| is_idle(one));
     let title = match worst {
+        Some(one) if is_hung => format!("{} does not accept connections: its accept queue is full", one.words()),
         Some(one) => format!("{} accepts too slowly: its accept queue is full", one.words()),
         None => "an accept queue overflows: its program accepts too slowly".to_owned(),
     };
@@ -68,8 +73,12 @@ fn overflow(sample: &Sample, found: &mut Findings<'_>, lost: u64, full: &[&Queue
         .proof(proof.into_iter().flatten())
         .proof(queues)
         .lost(lost, "connections not accepted")
-        .reach(reach, "")
-        .remedy("", "make the program accept faster: more workers, no slow work between two accepts", "");
+        .reach(reach, "");
+    if let Some(one) = worst.filter(|_| is_hung) {
+        draft.remedy(look_at(one.owner.pid), "shows where its threads wait: it accepted nothing within the window", "");
+        return;
+    }
+    let draft = draft.remedy("", "make the program accept faster: more workers, no slow work between two accepts", "");
     if is_capped {
         let double = limit_of_all.unwrap_or(0).saturating_mul(2);
         draft.remedy(

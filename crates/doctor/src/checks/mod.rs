@@ -3,6 +3,7 @@
 //! Start reading at [`diagnose`]. A check looks at one [`Sample`], of a network namespace or of the host. It adds a
 //! finding if a counter moved within the window or a state holds now: totals since boot prove nothing.
 
+mod accepting;
 mod asymmetric_route;
 mod bridge_nf;
 mod checksum;
@@ -16,6 +17,7 @@ mod ct_helper;
 mod ct_invalid;
 mod ct_unreplied;
 mod dad_failed;
+mod dead_peer;
 mod dns_silent;
 mod dropped;
 mod duplicates;
@@ -41,6 +43,7 @@ mod nfqueue;
 mod nic_drops;
 mod nic_errors;
 mod no_route;
+mod not_accepting;
 mod orphans;
 mod otherhost;
 mod pace;
@@ -52,6 +55,7 @@ mod peer_window;
 mod pmtu_blackhole;
 mod port_exhaustion;
 mod probe;
+mod process_stopped;
 mod qdisc_drop;
 mod rcv_prune;
 mod reach;
@@ -76,7 +80,10 @@ mod tcp_memory;
 mod ttl_expired;
 mod tw_overflow;
 mod udp_rcvbuf;
+mod udp_unread;
+mod unix_queue;
 mod unread_queue;
+mod unread_requests;
 mod words;
 
 pub use probe::{Probe, probes_of};
@@ -109,12 +116,16 @@ pub const CHECKS: &[&Check] = &[
     &snat_ports::CHECK,
     &ct_chains::CHECK,
     &port_exhaustion::CHECK,
+    &process_stopped::CHECK,
     &fd_limit::CHECK,
     &listen_overflow::CHECK,
+    &not_accepting::CHECK,
+    &unix_queue::CHECK,
     &softnet_drop::CHECK,
     &neigh_full::CHECK,
     &tcp_memory::CHECK,
     &udp_rcvbuf::CHECK,
+    &udp_unread::CHECK,
     &nfqueue::CHECK,
     &dad_failed::CHECK,
     &ip_conflict::CHECK,
@@ -155,12 +166,14 @@ pub const CHECKS: &[&Check] = &[
     &reordering::CHECK,
     &duplicates::CHECK,
     &paws::CHECK,
+    &dead_peer::CHECK,
     &pmtu_blackhole::CHECK,
     &small_pmtu::CHECK,
     &send_buffer::CHECK,
     &small_window::CHECK,
     &nagle::CHECK,
     &rcv_prune::CHECK,
+    &unread_requests::CHECK,
     &unread_queue::CHECK,
     &peer_window::CHECK,
     &close_wait::CHECK,

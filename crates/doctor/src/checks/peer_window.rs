@@ -3,6 +3,7 @@
 use record::Proto;
 use record::rows::{Confidence, Severity};
 
+use super::dead_peer::dead_connections;
 use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
@@ -14,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     area: "tcp",
     about: "A peer does not read: its receive window is closed, and this host waits.",
     rule: "The same connection probes a closed window at both readings, and its peer acknowledged nothing between \
-           them. It is a hint if the peer is a client of this host: players pause on purpose.",
+           them, but answers the probes. It is a hint if the peer is a client of this host: players pause on purpose.",
     sources: "connection timers via sock_diag: probe",
     refuted_by: "a send queue that shrinks in `netwren sockets 'timer = probe' --watch`.",
     run,
@@ -28,6 +29,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     };
     let is_client = |one: &Stuck| sample.after.served.contains(&(Proto::Tcp, one.local_port));
     let mut all: Vec<_> = sample.after.stuck.iter().filter(|one| one.is_window && one.send_q > 0).filter(was).collect();
+    let dead = dead_connections(sample);
+    all.retain(|one| dead.iter().all(|other| other.cookie != one.cookie));
     all.sort_by_key(|one| is_client(one));
     let Some(first) = all.first() else { return };
     let who = if first.owner.is_known() { format!(" for {}", first.owner) } else { String::new() };

@@ -2,6 +2,7 @@
 
 use record::rows::{Confidence, Severity};
 
+use super::dead_peer::dead_connections;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::Stuck;
@@ -45,6 +46,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .filter(|one| !one.is_window && one.send_q >= LARGE && was_stuck(one.cookie))
         .filter(|one| is_alive(sample, one))
         .collect();
+    let dead = if all.is_empty() { Vec::new() } else { dead_connections(sample) };
+    let all: Vec<&Stuck> = all.into_iter().filter(|one| dead.iter().all(|other| other.cookie != one.cookie)).collect();
     let stuck: Vec<_> = all.iter().filter(|one| is_explained(one, &all)).collect();
     let Some(first) = stuck.first() else { return };
     let title =

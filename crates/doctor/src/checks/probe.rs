@@ -23,6 +23,8 @@ pub enum Probe {
     LogGroups,
     /// Neighbours that do not answer.
     Neighbours,
+    /// Processes that own sockets with a queue.
+    Processes,
     /// Queues of packets for programs.
     Queues,
     /// Next hops, and destinations that a route refuses.
@@ -31,11 +33,13 @@ pub enum Probe {
     SnatPorts,
     /// Sockets at both readings.
     Sockets,
+    /// Unix sockets with a queue at both readings.
+    Unix,
 }
 
 impl Probe {
     /// Every probe.
-    pub const ALL: [Probe; 12] = [
+    pub const ALL: [Probe; 14] = [
         Probe::Arp,
         Probe::Controls,
         Probe::Descriptors,
@@ -44,10 +48,12 @@ impl Probe {
         Probe::Links,
         Probe::LogGroups,
         Probe::Neighbours,
+        Probe::Processes,
         Probe::Queues,
         Probe::Routes,
         Probe::SnatPorts,
         Probe::Sockets,
+        Probe::Unix,
     ];
 }
 

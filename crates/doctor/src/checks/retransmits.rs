@@ -3,20 +3,22 @@
 use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
+use super::dead_peer::dead_retransmits;
 use super::reach::Reach;
 use super::words::percent;
-use super::{Check, Findings, Sample, reordering};
+use super::{Check, Findings, Probe, Sample, reordering};
 
 /// Fewest sent segments for a finding; fewer prove nothing.
 const SENT_MIN: u64 = 100;
 
 pub(super) const CHECK: Check = Check {
     id: "retransmits",
-    needs: &[],
+    needs: &[Probe::Sockets],
     area: "tcp",
     about: "Many segments are retransmitted: the path or the peer loses them.",
-    rule: "At least 20 segments other than SYNs and SYN-ACKs, and 2 % of the sent segments, are retransmitted. It is \
-           a hint if most first copies arrived. The check `reordering` covers segments that overtook others.",
+    rule: "At least 20 segments other than SYNs and SYN-ACKs, and 2 % of the sent segments, are retransmitted, apart \
+           from those to peers that no longer answer. It is a hint if most first copies arrived. The check \
+           `reordering` covers segments that overtook others.",
     sources: "/proc/net/snmp: RetransSegs, OutSegs; netstat: TCPSynRetrans, TCPTimeouts, TCPFastRetrans, TCPDSACKRecv",
     refuted_by: "TCPDSACKRecv that grows as fast: then the first copies arrived, and packets are only late.",
     run,
@@ -26,6 +28,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     // The check `syn-retrans` covers SYNs: they prove nothing about the path of established connections.
     let of_syns = sample.grown(Netstat, "TcpExtTCPSynRetrans");
     let again = sample.grown(Snmp, "TcpRetransSegs").saturating_sub(of_syns);
+    // A dead peer proves nothing about the path of others; the check `dead-peer` reports it.
+    let again = if again < 20 { again } else { again.saturating_sub(dead_retransmits(sample)) };
     let sent = sample.grown(Snmp, "TcpOutSegs");
     let all = again.saturating_add(sent);
     if again < 20 || all < SENT_MIN || again.saturating_mul(50) < all || reordering::explains(sample) {

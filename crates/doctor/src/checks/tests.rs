@@ -1,10 +1,14 @@
 //! Every check is silent about a healthy host and about totals that do not move, and finds the fault that it is for.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
+#[path = "tests_waiting.rs"]
+mod waiting;
+
 use super::*;
 use crate::seen::{
-    Conflict, Control, ControlKind, Descriptors, DropSeen, FlowCensus, LateReader, LinkSeen, ModeSeen, Moved,
-    NeighbourSeen, NfQueue, PortsInUse, RuleSeen, RuleWithoutReader, SmallPath, Stuck, Transfer, Unclosed,
+    Conflict, Control, ControlKind, Descriptors, DropSeen, FlowCensus, Hold, LateReader, LinkSeen, ModeSeen, Moved,
+    NeighbourSeen, NfQueue, PortsInUse, RuleSeen, RuleWithoutReader, SmallPath, Stuck, Transfer, Unanswered, Unclosed,
+    UnixKind,
 };
 use record::rows::CounterSource::{self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet};
 
@@ -257,6 +261,20 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.after.pace.small_paths.insert(PEER.into(), SmallPath { mtu: 552, connections: 2 });
     }),
     ("ecn-syn", Severity::Warning, pace::tests::swallow_ecn),
+    ("not-accepting", Severity::Critical, |sample| {
+        waiting::waiting(sample, 1, (2, 9), &[1, 2], &[1, 2, 3]);
+    }),
+    ("process-stopped", Severity::Critical, |sample| {
+        waiting::waiting(sample, 1, (0, 9), &[], &[1, 2, 3]);
+        sample.around.processes.push(waiting::process(Some(Hold::Stopped)));
+    }),
+    ("udp-unread", Severity::Warning, |sample| waiting::unread_datagrams(sample, (5, 60))),
+    ("unread-requests", Severity::Warning, |sample| waiting::unread_at(sample, &[1, 2, 3], (5, 5))),
+    ("unix-queue", Severity::Critical, |sample| sample.around.unix.push(waiting::unix(UnixKind::Listener, (2, 4)))),
+    ("unix-queue", Severity::Warning, |sample| sample.around.unix.push(waiting::unix(UnixKind::Datagrams, (60, 60)))),
+    ("dead-peer", Severity::Warning, |sample| {
+        sample.after.waiting.silent = vec![waiting::silent(1, Unanswered::Data, 4)];
+    }),
     ("packet-late", Severity::Hint, |sample| {
         sample.after.late.push(LateReader { owner: holder("tcpdump"), late_ms: 500 });
     }),
@@ -910,6 +928,24 @@ const BLAMES: &[(&str, Confidence, BlameHolder)] = &[
         sample.after.resolvers = vec![Queue { owner, ..queue(1, "a", 0, 0) }];
         sample.before.resolvers.clone_from(&sample.after.resolvers);
     }),
+    ("not-accepting", Confidence::Likely, |sample, owner| {
+        waiting::waiting(sample, 1, (2, 9), &[1, 2], &[1, 2, 3]);
+        sample.before.listeners.iter_mut().chain(&mut sample.after.listeners).for_each(|one| one.owner = owner.clone());
+    }),
+    ("udp-unread", Confidence::Likely, |sample, owner| {
+        waiting::unread_datagrams(sample, (5, 9));
+        sample.after.udp.iter_mut().for_each(|one| one.owner = owner.clone());
+    }),
+    ("unread-requests", Confidence::Likely, |sample, owner| {
+        waiting::unread_at(sample, &[1, 2, 3], (5, 5));
+        sample.after.waiting.readers.insert(80, (owner, "a".into()));
+    }),
+    ("unix-queue", Confidence::Likely, |sample, owner| {
+        sample.around.unix.push(crate::seen::UnixQueue { owner, ..waiting::unix(UnixKind::Listener, (2, 4)) });
+    }),
+    ("dead-peer", Confidence::Likely, |sample, owner| {
+        sample.after.waiting.silent = vec![crate::seen::Silent { owner, ..waiting::silent(1, Unanswered::Data, 4) }];
+    }),
     ("packet-late", Confidence::Likely, |sample, owner| {
         sample.after.late = vec![LateReader { owner, late_ms: 500 }];
     }),
@@ -949,6 +985,7 @@ fn forget(sample: &mut Sample, probe: Probe) {
         }
         Probe::LogGroups => around.rules_without_reader.clear(),
         Probe::Neighbours => around.neighbours.clear(),
+        Probe::Processes => around.processes.clear(),
         Probe::Queues => around.queues.clear(),
         Probe::Routes => {
             around.gateways.clear();
@@ -956,6 +993,7 @@ fn forget(sample: &mut Sample, probe: Probe) {
         }
         Probe::SnatPorts => around.snat_ports = None,
         Probe::Sockets => (sample.before, sample.after) = Default::default(),
+        Probe::Unix => around.unix.clear(),
     }
 }
 

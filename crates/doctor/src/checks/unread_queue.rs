@@ -3,13 +3,15 @@
 use record::Proto;
 use record::rows::{Confidence, Evidence, Severity};
 
+use super::process_stopped::hold_of;
 use super::reach::Reach;
+use super::unread_requests::reported_ports;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::Queue;
 
 pub(super) const CHECK: Check = Check {
     id: "unread-queue",
-    needs: &[Probe::Sockets],
+    needs: &[Probe::Processes, Probe::Sockets, Probe::Unix],
     area: "tcp",
     about: "A program does not read received data: its peer has to wait.",
     rule: "A connection has 64 KiB or more of unread data at both readings, no less at the second, and its program \
@@ -20,10 +22,14 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let reported = reported_ports(sample);
     for one in sample.after.unread.iter().filter(|one| one.cookie != 0) {
         let before = sample.before.unread.iter().find(|before| before.cookie == one.cookie);
         let has_read = |before: &Queue| before.read.is_some() && before.read != one.read;
         let Some(before) = before.filter(|before| before.queue <= one.queue && !has_read(before)) else { continue };
+        if reported.contains(&one.port) || hold_of(sample, &one.owner).is_some() {
+            continue;
+        }
         let is_service = sample.after.served.contains(&(Proto::Tcp, one.port));
         let reach = if is_service { Reach::part(1, 1) } else { Reach::Nobody };
         let who = &one.owner;

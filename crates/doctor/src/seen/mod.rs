@@ -14,10 +14,13 @@ mod log_groups;
 mod moved;
 mod neighbours;
 mod pace;
+mod processes;
 mod queues;
 mod sample;
 mod sockets;
 mod surroundings;
+mod unix;
+mod waiting;
 
 pub use arp::Conflict;
 pub use controls::{CONTROLS_MAX, Control, ControlKind};
@@ -31,9 +34,12 @@ pub use moved::Moved;
 pub use neighbours::NeighbourSeen;
 pub use pace::{Account, PaceCensus, SmallPath, Transfer};
 pub(crate) use pace::{DELAYED_US, LONG_US};
+pub use processes::{Hold, ProcessSeen};
 pub use queues::NfQueue;
 pub use sample::Sample;
 pub use sockets::{
     Holder, LateReader, NameOwner, PeerHost, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed,
 };
 pub use surroundings::Surroundings;
+pub use unix::{UNIX_MAX, UnixKind, UnixQueue};
+pub use waiting::{Silent, Unaccepted, Unanswered, UnreadData, Waiting};

@@ -6,6 +6,8 @@ use record::{Addr, Proto, State, Timer};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
+use super::waiting::Waiting;
+
 /// Most sockets of each kind, and most destinations, that are recorded.
 ///
 /// Bound: sockets of each kind that `doctor` remembers for a namespace (`sockets::census_is_bounded`). Beyond: further
@@ -55,6 +57,8 @@ pub struct SocketCensus {
     pub late: Vec<LateReader>,
     /// What slows connections down.
     pub pace: PaceCensus,
+    /// Connections in which nothing moves.
+    pub waiting: Waiting,
     /// Sockets and destinations beyond [`SOCKETS_MAX`], which are not recorded.
     pub over: u64,
 }
@@ -200,6 +204,7 @@ impl SocketCensus {
     /// Counts a socket. `owner` returns its owner and is called only for sockets that are recorded. `ports` is the
     /// kernel's range of local ports, `iface` is the interface that the socket is bound to; empty for none.
     pub fn add(&mut self, socket: &Socket<'_>, ports: (u16, u16), iface: &str, owner: &mut NameOwner<'_>) {
+        self.waiting.add(socket, iface, owner);
         match (socket.proto, socket.state) {
             (Proto::Tcp, State::LISTEN) => {
                 self.served.insert((Proto::Tcp, socket.local.port));

@@ -10,7 +10,9 @@ use super::flows::FlowCensus;
 use super::links::LinkSeen;
 use super::log_groups::RuleWithoutReader;
 use super::neighbours::NeighbourSeen;
+use super::processes::ProcessSeen;
 use super::queues::NfQueue;
+use super::unix::UnixQueue;
 
 /// Surroundings of the counters and sockets of a network namespace.
 #[derive(Debug, Default)]
@@ -29,6 +31,10 @@ pub struct Surroundings {
     pub gateways: Vec<Addr>,
     /// Destinations that a route refuses, as text: `203.0.113.0/24`, with the route's type.
     pub refused: Vec<(String, &'static str)>,
+    /// Processes that own sockets with a queue.
+    pub processes: Vec<ProcessSeen>,
+    /// Unix sockets with a queue at both readings.
+    pub unix: Vec<UnixQueue>,
     /// Queues of packets that rules pass to programs.
     pub queues: Vec<NfQueue>,
     /// Rules that log to groups without a reader at either reading.

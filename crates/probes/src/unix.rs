@@ -40,11 +40,11 @@ pub(crate) struct UnixReader {
 }
 
 /// A reading of each namespace that has a socket with a queue.
-type Readings = BTreeMap<u64, Reading>;
+type Readings = BTreeMap<u64, UnixReading>;
 
 /// Unix sockets of a namespace.
 #[derive(Default)]
-struct Reading {
+struct UnixReading {
     /// Sockets with a queue, by cookie.
     queues: BTreeMap<u64, Waits>,
     /// Datagram sockets that sent what has not been read, by cookie.
@@ -173,7 +173,7 @@ fn name_of(path: Option<&[u8]>) -> String {
 }
 
 /// Reads the threads of senders that may wait for one of the sockets.
-fn read_threads(host: &Host, reading: &mut Reading) {
+fn read_threads(host: &Host, reading: &mut UnixReading) {
     let receivers: BTreeSet<u32> = datagrams(reading).map(|one| one.inode).collect();
     if receivers.is_empty() {
         return;
@@ -209,12 +209,12 @@ fn times_slept(status: &[u8]) -> Option<u64> {
 }
 
 /// The sockets for datagrams.
-fn datagrams(reading: &Reading) -> impl Iterator<Item = &Waits> {
+fn datagrams(reading: &UnixReading) -> impl Iterator<Item = &Waits> {
     reading.queues.values().filter(|one| one.kind == UnixKind::Datagrams)
 }
 
 /// The sockets with a queue at both readings.
-fn both(before: &Reading, after: &Reading) -> Vec<UnixQueue> {
+fn both(before: &UnixReading, after: &UnixReading) -> Vec<UnixQueue> {
     let is_only = datagrams(after).count() == 1;
     let (mut found, mut streams) = (Vec::new(), BTreeMap::<&str, UnixQueue>::new());
     for (cookie, now) in &after.queues {
@@ -252,10 +252,10 @@ fn queue_of(old: &Waits, now: &Waits) -> UnixQueue {
 }
 
 /// Adds the senders of a socket for datagrams; `is_only` means that the namespace has one such socket.
-fn with_senders(queue: UnixQueue, now: &Waits, is_only: bool, before: &Reading, after: &Reading) -> UnixQueue {
+fn with_senders(queue: UnixQueue, now: &Waits, is_only: bool, before: &UnixReading, after: &UnixReading) -> UnixQueue {
     // A sender that is not connected may wait for any of several sockets.
     let is_for = |one: &&Sender| one.peer.map_or(is_only, |peer| peer == now.inode);
-    let memory = |of: &Reading| of.senders.values().filter(is_for).map(|one| u64::from(one.memory)).sum();
+    let memory = |of: &UnixReading| of.senders.values().filter(is_for).map(|one| u64::from(one.memory)).sum();
     let shrinks = |(cookie, one): (&u64, &Sender)| {
         is_for(&one) && after.senders.get(cookie).is_none_or(|now| now.memory < one.memory)
     };
@@ -273,11 +273,12 @@ struct Progress {
 }
 
 impl Progress {
-    fn new(before: &Reading, after: &Reading, is_for: &dyn Fn(&&Sender) -> bool) -> Progress {
+    fn new(before: &UnixReading, after: &UnixReading, is_for: &dyn Fn(&&Sender) -> bool) -> Progress {
         let mut progress = Progress { stuck: Vec::new(), has_moved: false };
         let owners: BTreeSet<&Holder> = after.senders.values().filter(is_for).map(|one| &one.owner).collect();
         for owner in owners {
-            let threads = |of: &Reading| owner.pid.and_then(|pid| of.threads.get(&pid).cloned()).unwrap_or_default();
+            let threads =
+                |of: &UnixReading| owner.pid.and_then(|pid| of.threads.get(&pid).cloned()).unwrap_or_default();
             let (old, now) = (threads(before), threads(after));
             progress.has_moved |= old.iter().any(|(tid, slept)| now.get(tid) != Some(slept));
             if old.iter().any(|(tid, slept)| now.get(tid) == Some(slept)) {
@@ -292,7 +293,7 @@ impl Progress {
 mod tests {
     use super::*;
 
-    fn reading(memory: u32, slept: u64) -> Reading {
+    fn reading(memory: u32, slept: u64) -> UnixReading {
         let owner = Holder { name: "app (9)".into(), pid: Some(9), is_shared: false };
         let waits = Waits {
             name: "/a".into(),
@@ -303,7 +304,7 @@ mod tests {
             limit: None,
             first: Vec::new(),
         };
-        Reading {
+        UnixReading {
             queues: BTreeMap::from([(1, waits)]),
             senders: BTreeMap::from([(2, Sender { owner, peer: Some(5), memory })]),
             threads: BTreeMap::from([(9, Threads::from([(9, slept)]))]),

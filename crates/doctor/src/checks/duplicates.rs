@@ -3,7 +3,7 @@
 use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
-use super::pace::{Pace, paces};
+use super::pace::{TransferRate, paces};
 use super::reach::Reach;
 use super::{Check, Findings, Probe, Sample};
 
@@ -46,7 +46,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
 
 /// Duplicates of what this host sent: it knows that it did not retransmit them.
 fn add_sent(sample: &Sample, count: u64, sent: u64, found: &mut Findings<'_>) {
-    let of = |one: &Pace<'_>| one.grown.duplicates.saturating_sub(one.grown.retransmitted);
+    let of = |one: &TransferRate<'_>| one.grown.duplicates.saturating_sub(one.grown.retransmitted);
     let most = paces(sample).filter(|one| of(one) > 0).max_by_key(|one| of(one));
     let to = most.as_ref().map_or(String::new(), |one| format!(" to {}", one.now.peer));
     let who = most.as_ref().filter(|one| one.now.owner.is_known());

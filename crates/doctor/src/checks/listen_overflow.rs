@@ -4,9 +4,8 @@ use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
 use super::accepting::idle_listeners;
-use super::not_accepting::look_at;
 use super::reach::Reach;
-use super::words::state;
+use super::words::{look_at, state};
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::Queue;
 

@@ -82,6 +82,7 @@ mod tw_overflow;
 mod udp_rcvbuf;
 mod udp_unread;
 mod unix_queue;
+mod unread;
 mod unread_queue;
 mod unread_requests;
 mod words;

@@ -3,7 +3,7 @@
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
-use super::pace::{Pace, add_each, and_further, ms, paces};
+use super::pace::{TransferRate, add_each, and_further, ms, paces};
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::DELAYED_US;
@@ -25,9 +25,9 @@ pub(super) const CHECK: Check = Check {
             for the end of TCP_CORK.",
     rule: "A connection sent 1.5 to 4 small segments per received one, at least 5 exchanges, each with data in flight \
            for 30 to 300 ms, four times its round trip or more. It is a hint unless the kernel held back a small \
-           segment at a reading although both windows had room; with TCP_CORK nothing was in flight, and each exchange took 150 to 300 ms. \
-           Nothing was retransmitted. It is a hint at the other end: a connection \
-           received as many segments per answer and acknowledged each, and TCPDelayedACKs grew by 80 % of the answers.",
+           segment at a reading although both windows had room; with TCP_CORK nothing was in flight, and each exchange \
+           took 150 to 300 ms. Nothing was retransmitted. It is a hint at the other end: a connection received as many \
+           segments per answer and acknowledged each, and TCPDelayedACKs grew by 80 % of the answers.",
     sources: "tcp_info via sock_diag: notsent_bytes, unacked, cwnd, busy_time, min_rtt, data_segs_out, data_segs_in, \
               segs_out; /proc/net/netstat: DelayedACKs",
     refuted_by: "a program that sets TCP_NODELAY: then the peer answers late.",
@@ -35,16 +35,16 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// Returns the time with data in flight per answer, in microseconds.
-fn wait_us(one: &Pace<'_>) -> u64 {
+fn wait_us(one: &TransferRate<'_>) -> u64 {
     one.grown.busy_us / one.grown.received_segments.max(1)
 }
 
 /// True if a small segment was held back at a reading.
-fn is_seen(one: &Pace<'_>) -> bool {
+fn is_seen(one: &TransferRate<'_>) -> bool {
     one.now.is_held || one.before.is_some_and(|before| before.is_held)
 }
 
-fn is_held(one: &Pace<'_>) -> bool {
+fn is_held(one: &TransferRate<'_>) -> bool {
     let wait = wait_us(one);
     let is_delay = (DELAYED_US..=DELAY_MAX_US).contains(&wait) && wait >= u64::from(one.now.min_rtt_us) * 4;
     let is_exchange = one.grown.received_segments >= SOME && one.grown.waits_for_acks(one.now.mss);
@@ -52,7 +52,7 @@ fn is_held(one: &Pace<'_>) -> bool {
 }
 
 /// True if the kernel sends each request only when the timer of TCP_CORK expires.
-fn is_corked(one: &Pace<'_>) -> bool {
+fn is_corked(one: &TransferRate<'_>) -> bool {
     let is_corked = one.now.is_corked || one.before.is_some_and(|before| before.is_corked);
     let (wait, answers) = (wait_us(one), one.grown.received_segments);
     let is_timer = (CORK_US..=DELAY_MAX_US).contains(&wait) && wait >= u64::from(one.now.min_rtt_us) * 4;
@@ -76,7 +76,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
 }
 
 /// True if the peer may wait for acknowledgements of this host.
-fn is_peer_held(one: &Pace<'_>, sample: &Sample) -> bool {
+fn is_peer_held(one: &TransferRate<'_>, sample: &Sample) -> bool {
     let answers = one.grown.sent_segments;
     let us_per_answer = sample.window_ns / 1000 / answers.max(1);
     let is_slow = (DELAYED_US..=DELAY_MAX_US).contains(&us_per_answer);
@@ -84,7 +84,7 @@ fn is_peer_held(one: &Pace<'_>, sample: &Sample) -> bool {
     one.before.is_some() && is_slow && is_exchange && one.grown.retransmitted == 0
 }
 
-fn add(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
+fn add(one: &TransferRate<'_>, further: usize, found: &mut Findings<'_>) {
     let (now, count) = (one.now, one.grown.received_segments);
     let title = format!(
         "{} waits {} for each answer of {}: it writes small parts, and Nagle's algorithm holds them until delayed \
@@ -112,7 +112,7 @@ fn add(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
         .remedy("", "let the program write a request at once (one buffer, writev), or set TCP_NODELAY", "");
 }
 
-fn add_corked(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
+fn add_corked(one: &TransferRate<'_>, further: usize, found: &mut Findings<'_>) {
     let (now, wait) = (one.now, ms(wait_us(one)));
     let title = format!(
         "{} waits {wait} for each answer of {}: TCP_CORK or MSG_MORE holds its requests back",
@@ -131,7 +131,7 @@ fn add_corked(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
         .remedy("", "let the program clear TCP_CORK, or write without MSG_MORE, at the end of each request", "");
 }
 
-fn add_peer(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
+fn add_peer(one: &TransferRate<'_>, further: usize, found: &mut Findings<'_>) {
     let (now, sample) = (one.now, found.sample);
     let us = sample.window_ns / 1000 / one.grown.sent_segments.max(1);
     let title = format!(

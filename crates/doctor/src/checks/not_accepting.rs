@@ -7,7 +7,7 @@ use super::accepting::{Idle, idle_listeners};
 use super::fd_limit::is_near_limit;
 use super::process_stopped::hold_of;
 use super::reach::Reach;
-use super::words::state;
+use super::words::{look_at, state};
 use super::{Check, Findings, Probe, Sample};
 
 /// Fewest waiting connections for more than a hint if none arrived within the window.
@@ -55,11 +55,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .remedy(look_at(listener.owner.pid), "shows where its threads wait: a lock, a disk, another host", "")
             .remedy("", "a restart of the program drops the waiting connections, and its clients can try again", "");
     }
-}
-
-/// The command that shows where a process sleeps.
-pub(super) fn look_at(pid: Option<u32>) -> String {
-    pid.map_or(String::new(), |pid| format!("ps -L -o tid,stat,wchan:32,comm -p {pid}"))
 }
 
 /// True if another check reports it, or the reason for it.

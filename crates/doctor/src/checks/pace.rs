@@ -11,7 +11,7 @@ pub(super) const FAST: u64 = 12_500_000;
 const NAMED: usize = 3;
 
 /// A connection and what happened to it within the window.
-pub(super) struct Pace<'s> {
+pub(super) struct TransferRate<'s> {
     /// It at the second reading.
     pub(super) now: &'s Transfer,
     /// It at the first reading; `None` if it did not exist, or nothing was remarkable about it.
@@ -20,7 +20,7 @@ pub(super) struct Pace<'s> {
     pub(super) grown: Account,
 }
 
-impl Pace<'_> {
+impl TransferRate<'_> {
     /// True if a wait of this length is a tenth of the time with data in flight, and at least 0.2 s. BBR spreads its
     /// segments over the round trip, so that it meets a limit for a part of the time only.
     pub(super) fn is_much(&self, wait_us: u64) -> bool {
@@ -41,16 +41,20 @@ impl Pace<'_> {
 }
 
 /// Returns the recorded connections, matched by their cookie.
-pub(super) fn paces(sample: &Sample) -> impl Iterator<Item = Pace<'_>> {
+pub(super) fn paces(sample: &Sample) -> impl Iterator<Item = TransferRate<'_>> {
     sample.after.pace.transfers.iter().map(|(cookie, now)| {
         let before = sample.before.pace.transfers.get(cookie);
         let zero = Account::default();
-        Pace { now, before, grown: now.account.since(before.map_or(&zero, |before| &before.account)) }
+        TransferRate { now, before, grown: now.account.since(before.map_or(&zero, |before| &before.account)) }
     })
 }
 
 /// Adds a finding for each of the first connections; `add` gets the number of further ones.
-pub(super) fn add_each<'s>(all: &[Pace<'s>], found: &mut Findings<'_>, add: fn(&Pace<'s>, usize, &mut Findings<'_>)) {
+pub(super) fn add_each<'s>(
+    all: &[TransferRate<'s>],
+    found: &mut Findings<'_>,
+    add: fn(&TransferRate<'s>, usize, &mut Findings<'_>),
+) {
     let further = all.len().saturating_sub(NAMED);
     for (place, one) in all.iter().take(NAMED).enumerate() {
         add(one, if place + 1 == NAMED { further } else { 0 }, found);

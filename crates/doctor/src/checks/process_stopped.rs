@@ -5,7 +5,7 @@ use record::rows::{Confidence, Evidence, Severity};
 
 use super::accepting::idle_listeners;
 use super::reach::Reach;
-use super::unread_requests::UnreadOf;
+use super::unread::UnreadOf;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::{Hold, Holder, ProcessSeen, Queue, UnixKind};

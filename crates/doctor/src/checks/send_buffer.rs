@@ -2,7 +2,7 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::pace::{FAST, Pace, add_each, and_further, kib, ms, paces, rate};
+use super::pace::{FAST, TransferRate, add_each, and_further, kib, ms, paces, rate};
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::LONG_US;
@@ -20,18 +20,18 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// True if a send buffer limits the connection: a congestion window or a receive window that is full does not count.
-fn is_limited(one: &Pace<'_>) -> bool {
+fn is_limited(one: &TransferRate<'_>) -> bool {
     let wait = one.grown.sndbuf_limited_us;
     one.now.min_rtt_us >= LONG_US && one.is_much(wait) && wait >= one.grown.rwnd_limited_us
 }
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let mut all: Vec<_> = paces(sample).filter(is_limited).collect();
-    all.sort_by_key(Pace::sent_per_s);
+    all.sort_by_key(TransferRate::sent_per_s);
     add_each(&all, found, add);
 }
 
-fn add(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
+fn add(one: &TransferRate<'_>, further: usize, found: &mut Findings<'_>) {
     let (now, speed) = (one.now, one.sent_per_s());
     let max = found.sample.setting("ipv4/tcp_wmem", 2);
     let title = format!(

@@ -2,7 +2,7 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::pace::{FAST, Pace, add_each, and_further, kib, ms, paces, per_s, rate};
+use super::pace::{FAST, TransferRate, add_each, and_further, kib, ms, paces, per_s, rate};
 use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// True if the peer's window limits the connection. A window that changes belongs to a program that reads slowly.
-fn is_limited_by_peer(one: &Pace<'_>) -> bool {
+fn is_limited_by_peer(one: &TransferRate<'_>) -> bool {
     let (wait, (window, _)) = (one.grown.rwnd_limited_us, one.now.peer_window);
     // Windows are rounded to their scale.
     let is_same = |before: u32| before.abs_diff(window) <= window / 20;
@@ -35,7 +35,7 @@ fn is_limited_by_peer(one: &Pace<'_>) -> bool {
 }
 
 /// True if the own window limits the connection. The kernel aims at twice of what arrives in a round trip.
-fn is_limited_here(one: &Pace<'_>, window_us: u64) -> bool {
+fn is_limited_here(one: &TransferRate<'_>, window_us: u64) -> bool {
     let (now, Some(before)) = (one.now, one.before) else { return false };
     let is_read = [now, before].iter().all(|one| one.unread < one.own_window / 2);
     let whole = u64::from(now.own_window) * window_us / u64::from(now.min_rtt_us).max(1);
@@ -54,7 +54,7 @@ fn is_whole_buffer((window, scale): (u32, u8)) -> bool {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let mut all: Vec<_> = paces(sample).filter(is_limited_by_peer).collect();
-    all.sort_by_key(Pace::sent_per_s);
+    all.sort_by_key(TransferRate::sent_per_s);
     add_each(&all, found, add_peer);
     let window_us = sample.window_ns / 1000;
     let mut all: Vec<_> = paces(sample).filter(|one| is_limited_here(one, window_us)).collect();
@@ -62,7 +62,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     add_each(&all, found, add_own);
 }
 
-fn add_peer(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
+fn add_peer(one: &TransferRate<'_>, further: usize, found: &mut Findings<'_>) {
     let (now, speed, window) = (one.now, one.sent_per_s(), one.now.peer_window.0);
     let is_sure = is_whole_buffer(now.peer_window);
     let why = if is_sure { "" } else { ", or the peer's program reads slowly" };
@@ -96,7 +96,7 @@ fn add_peer(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
         );
 }
 
-fn add_own(one: &Pace<'_>, further: usize, found: &mut Findings<'_>) {
+fn add_own(one: &TransferRate<'_>, further: usize, found: &mut Findings<'_>) {
     let (now, window) = (one.now, one.now.own_window);
     let speed = per_s(one.grown.received, found.sample.window_ns / 1000);
     let max = found.sample.setting("ipv4/tcp_rmem", 2);

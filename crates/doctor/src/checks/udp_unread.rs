@@ -5,9 +5,9 @@ use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Evidence, Severity};
 
 use super::accepting::is_long;
-use super::not_accepting::look_at;
 use super::process_stopped::hold_of;
 use super::reach::Reach;
+use super::words::look_at;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::Queue;
 
@@ -19,7 +19,7 @@ pub(super) const CHECK: Check = Check {
     rule: "Unread bytes of a UDP socket at a fixed port grew, and no program of the network namespace read a datagram \
            within the window. It is a hint until a quarter of the buffer is full: a program may read in batches. The \
            check `udp-rcvbuf` reports sockets that drop some.",
-    sources: "receive queues via sock_diag; /proc/net/snmp and snmp6: InDatagrams, which count datagrams that were read",
+    sources: "receive queues via sock_diag; /proc/net/snmp and snmp6: InDatagrams, which count those that were read",
     refuted_by: "a queue that becomes shorter in `netwren sockets 'proto = udp and recv_q > 0' --watch`.",
     run,
 };

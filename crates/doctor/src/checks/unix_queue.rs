@@ -3,10 +3,9 @@
 use record::rows::{Confidence, Evidence, Severity};
 
 use super::accepting::is_long;
-use super::not_accepting::look_at;
 use super::process_stopped::hold_of;
 use super::reach::Reach;
-use super::words::state;
+use super::words::{look_at, state};
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::{UnixKind, UnixQueue};
 
@@ -21,9 +20,9 @@ pub(super) const CHECK: Check = Check {
     needs: &[Probe::Processes, Probe::Sockets, Probe::Unix],
     area: "services",
     about: "A program takes no connections, or no datagrams, from its unix socket: clients wait.",
-    rule: "A unix listener has waiting connections at both readings, not fewer at the second, and the first one has not \
-           been accepted. It is critical if the backlog is full or connections arrived within the window, a hint if \
-           fewer than 3 wait and none arrived. For datagrams: a process waited during the whole window to send to a \
+    rule: "A unix listener has waiting connections at both readings, not fewer at the second, and the first one has \
+           not been accepted. It is critical if the backlog is full or connections arrived within the window, a hint \
+           if fewer than 3 wait and none arrived. For datagrams: a process waited during the whole window to send to a \
            socket that is not read. It is a hint if the queue seems full, and no process waits. For \
            accepted connections: at least 3 of one path have as many unread bytes at both readings.",
     sources: "unix_diag: UNIX_DIAG_RQLEN, UNIX_DIAG_ICONS, UNIX_DIAG_PEER; /proc/PID/task/TID/wchan and status",

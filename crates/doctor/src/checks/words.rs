@@ -27,6 +27,11 @@ pub(crate) fn percent(part: u64, whole: u64) -> String {
     format!("{:.1} %", part as f64 * 100.0 / whole.max(1) as f64)
 }
 
+/// The command that shows where a process sleeps.
+pub(super) fn look_at(pid: Option<u32>) -> String {
+    pid.map_or(String::new(), |pid| format!("ps -L -o tid,stat,wchan:32,comm -p {pid}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

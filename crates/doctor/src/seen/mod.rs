@@ -8,6 +8,7 @@ pub(crate) mod cause;
 mod controls;
 mod descriptors;
 mod drops;
+mod ends;
 mod flows;
 mod links;
 mod log_groups;
@@ -26,6 +27,7 @@ pub use arp::Conflict;
 pub use controls::{CONTROLS_MAX, Control, ControlKind};
 pub use descriptors::Descriptors;
 pub use drops::{DropSeen, RuleSeen};
+pub use ends::{Holder, NameOwner, PeerHost, SOCKETS_MAX};
 pub use flows::{DESTINATIONS_MAX, FlowCensus};
 pub(crate) use links::SET_DOWN;
 pub use links::{LinkSeen, ModeSeen};
@@ -37,9 +39,7 @@ pub(crate) use pace::{DELAYED_US, LONG_US};
 pub use processes::{Hold, ProcessSeen};
 pub use queues::NfQueue;
 pub use sample::Sample;
-pub use sockets::{
-    Holder, LateReader, NameOwner, PeerHost, PortsInUse, Queue, SOCKETS_MAX, SocketCensus, Stuck, Unclosed,
-};
+pub use sockets::{LateReader, PortsInUse, Queue, SocketCensus, Stuck, Unclosed};
 pub use surroundings::Surroundings;
 pub use unix::{UNIX_MAX, UnixKind, UnixQueue};
 pub use waiting::{Silent, Unaccepted, Unanswered, UnreadData, Waiting};

@@ -4,7 +4,7 @@ use record::State;
 use record::rows::{Socket, TcpInfo};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::sockets::{Holder, NameOwner, PeerHost, SOCKETS_MAX, name};
+use super::ends::{Holder, NameOwner, PeerHost, SOCKETS_MAX, name};
 
 /// Shortest round trip of a long path, in microseconds: on shorter ones even a small buffer is fast.
 pub(crate) const LONG_US: u32 = 5_000;

@@ -1,6 +1,6 @@
 //! Unix sockets with a queue.
 
-use super::sockets::Holder;
+use super::ends::Holder;
 
 /// Most sockets with a queue that are recorded per network namespace.
 ///

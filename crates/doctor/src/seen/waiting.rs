@@ -4,7 +4,7 @@ use record::rows::Socket;
 use record::{Addr, Proto, State, Timer};
 use std::collections::BTreeMap;
 
-use super::sockets::{Holder, NameOwner, PeerHost, SOCKETS_MAX, name as socket_name};
+use super::ends::{Holder, NameOwner, PeerHost, SOCKETS_MAX, name as socket_name};
 
 /// Values of `idiag_timer`.
 const RETRANSMIT: Timer = Timer(1);

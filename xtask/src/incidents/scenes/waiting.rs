@@ -12,7 +12,8 @@ const SESSIONS: Lines = &[
 ];
 /// The packets of the server vanish on the path.
 const GONE: &str = "time.sleep(1)\n\
-     if ILL: run('nft \"table ip f { chain c { type filter hook forward priority 0; ip daddr 172.17.0.2 drop; }; }\"')\n\
+     rules = 'table ip f { chain c { type filter hook forward priority 0; ip daddr 172.17.0.2 drop; }; }'\n\
+     if ILL: run('nft \"' + rules + '\"')\n\
      ready(1.5)";
 /// A program with clients at its unix socket.
 const UNIX: Lines = &[(Server, "unix_web('\\0app', ILL, 500); ready()"), (Server, "unix_ask('\\0app'); ready(0.8)")];

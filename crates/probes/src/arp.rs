@@ -8,7 +8,7 @@ use record::{Accounting, Addr};
 use std::collections::{BTreeMap, BTreeSet};
 use sys::{ARP_ADDRESSES_MAX, Errno, Host};
 
-use crate::probe::{InNetns, ProbeReader, note_error};
+use crate::probe::{InNetns, ProbeReader, close_in_parallel, note_error};
 
 /// Maximum number of namespaces to listen in; each takes one descriptor. The host's own namespace comes first, and
 /// users share the rest equally.
@@ -32,23 +32,9 @@ pub(crate) struct ArpReader {
     chosen: Option<BTreeSet<u64>>,
 }
 
-/// Number of threads that close sockets.
-const CLOSERS: usize = 16;
-
 impl Drop for ArpReader {
-    /// Closes the sockets in parallel, because the kernel waits for a grace period of about 16 ms for each packet
-    /// socket.
     fn drop(&mut self) {
-        let mut open: Vec<_> = std::mem::take(&mut self.open).into_values().collect();
-        let share = open.len().div_ceil(CLOSERS);
-        std::thread::scope(|scope| {
-            while open.len() > share {
-                let part = open.split_off(open.len() - share);
-                // If no thread can be started, this one closes them.
-                let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(part));
-            }
-            drop(open);
-        });
+        close_in_parallel(std::mem::take(&mut self.open).into_values().collect());
     }
 }
 

@@ -11,6 +11,7 @@ pub mod baseline;
 mod controls;
 mod counter_window;
 mod descriptors;
+mod dns;
 mod drops;
 mod entries;
 mod flows;

@@ -1,6 +1,6 @@
 //! Interfaces: their state, speed and duplex, and IPv6 addresses that another host also has.
 
-use doctor::seen::{LinkSeen, ModeSeen, Sample};
+use doctor::seen::{AddressSeen, LinkSeen, ModeSeen, Sample};
 use host::HostError;
 use host::link_modes::{self, LINK_MODES_MAX, LinkMode};
 use host::links::LINKS_MAX;
@@ -42,6 +42,11 @@ impl ProbeReader for LinkReader {
                 mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
             });
         }
+        let v4 = links.addrs.iter().map(|own| (own.index, Addr::V4(own.local), own.prefix_len));
+        let index = |name: &[u8]| links.links.iter().find(|link| *link.name == *name).map_or(0, |link| link.index);
+        let v6 = links.addrs6.iter().map(|own| (index(&own.iface), Addr::V6(own.addr), own.prefix_len));
+        let seen = |(ifindex, addr, prefix_len)| AddressSeen { ifindex, addr, prefix_len };
+        around.addresses = v4.chain(v6).map(seen).collect();
         let duplicates = links.addrs6.iter().filter(|addr| addr.flags & DUPLICATE != 0);
         around.duplicates = duplicates.map(|addr| (text(&addr.iface), Addr::V6(addr.addr))).collect();
     }

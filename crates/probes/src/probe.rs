@@ -36,6 +36,22 @@ pub(crate) trait ProbeReader {
     }
 }
 
+/// Number of threads that close sockets.
+const CLOSERS: usize = 16;
+
+/// Closes packet sockets in parallel, because the kernel waits for a grace period of about 16 ms for each.
+pub(crate) fn close_in_parallel<T: Send>(mut open: Vec<T>) {
+    let share = open.len().div_ceil(CLOSERS);
+    std::thread::scope(|scope| {
+        while open.len() > share {
+            let part = open.split_off(open.len() - share);
+            // If no thread can be started, this one closes them.
+            let _ = std::thread::Builder::new().spawn_scoped(scope, move || drop(part));
+        }
+        drop(open);
+    });
+}
+
 /// A round of readings.
 pub(crate) struct Round<'r> {
     pub(crate) session: &'r Session,

@@ -15,6 +15,7 @@ use crate::arp::ArpReader;
 use crate::controls::ControlReader;
 use crate::counter_window::CounterWindow;
 use crate::descriptors::DescriptorReader;
+use crate::dns::DnsReader;
 use crate::drops::{DropReader, DropWatch};
 use crate::flows::FlowReader;
 use crate::links::LinkReader;
@@ -46,6 +47,7 @@ impl Lasting {
             Probe::Arp => Box::<ArpReader>::default(),
             Probe::Controls => Box::new(ControlReader),
             Probe::Descriptors => Box::new(DescriptorReader),
+            Probe::Dns => Box::<DnsReader>::default(),
             Probe::Drops => Box::new(DropReader { watch: &self.drops, sums_rounds: self.sums_rounds }),
             Probe::Flows => Box::new(FlowReader),
             Probe::Links => Box::new(LinkReader),

@@ -290,6 +290,45 @@ def resolve(host):
         background(loop)
 
 
+def name_server(host, answers=True, port=53):
+    """Answers queries to this address; to any, from the address that the kernel chooses, if it is empty."""
+    taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    taker.bind((host, port))
+    held.append(taker)
+
+    def serve():
+        while going():
+            query, client = taker.recvfrom(512)
+            if answers:
+                taker.sendto(query[:2] + b"\x81\x80" + query[4:], client)
+
+    background(serve)
+
+
+def resolver(servers, wait_s=5.0, pause_s=0.2, port=53):
+    """Asks one server after the other, as the C library does: each has `wait_s` to answer."""
+
+    def ask_one(server, query):
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as asker:
+            asker.settimeout(wait_s)
+            asker.connect((server, port))
+            try:
+                asker.send(query)
+                return bool(asker.recv(512))
+            except OSError:
+                return False
+
+    def loop():
+        number = 0
+        while going():
+            number += 7919
+            query = struct.pack("!H", number & 0xFFFF) + b"\1\0\0\1\0\0\0\0\0\0\4name\0\0\1\0\1"
+            any(ask_one(server, query) for server in servers)
+            time.sleep(pause_s)
+
+    background(loop)
+
+
 def checksum(data):
     if len(data) % 2:
         data += b"\0"

@@ -25,7 +25,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// True for a late answer to a client that has gone away: from a service's port to a port of the kernel's range.
-fn is_answer(sample: &Sample, one: &DropSeen) -> bool {
+pub(super) fn is_answer(sample: &Sample, one: &DropSeen) -> bool {
     let bound = |at| sample.setting("ipv4/ip_local_port_range", at);
     let (Some(first), Some(last), Some((from, to))) = (bound(0), bound(1), one.ports) else { return false };
     let is_chosen = |port: u16| (first..=last).contains(&i64::from(port));

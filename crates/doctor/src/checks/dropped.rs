@@ -19,7 +19,7 @@ const SHOWN_MAX: usize = 4;
 
 impl<'s> Dropped<'s> {
     /// Returns the drops for which `is_it` is true.
-    fn of(drops: &'s [DropSeen], is_it: impl Fn(&DropSeen) -> bool) -> Dropped<'s> {
+    pub(super) fn of(drops: &'s [DropSeen], is_it: impl Fn(&DropSeen) -> bool) -> Dropped<'s> {
         let mut all: Vec<&DropSeen> = drops.iter().filter(|one| is_it(one)).collect();
         all.sort_by_key(|one| std::cmp::Reverse(one.count));
         let count = all.iter().fold(0, |sum: u64, one| sum.saturating_add(one.count));

@@ -4,6 +4,7 @@
 //! finding if a counter moved within the window or a state holds now: totals since boot prove nothing.
 
 mod accepting;
+mod answer_source;
 mod asymmetric_route;
 mod bridge_nf;
 mod checksum;
@@ -15,6 +16,7 @@ mod ct_filling;
 mod ct_full;
 mod ct_helper;
 mod ct_invalid;
+mod ct_stale;
 mod ct_unreplied;
 mod dad_failed;
 mod dead_peer;
@@ -24,6 +26,7 @@ mod duplicates;
 mod ecn_syn;
 mod fd_limit;
 mod forwarding_off;
+mod hairpin;
 mod iface_down;
 mod ip_conflict;
 mod ipv6_off;
@@ -35,6 +38,7 @@ mod martian;
 mod mtu;
 mod mtu_mismatch;
 mod nagle;
+mod nat_expired;
 mod neigh_failed;
 mod neigh_full;
 mod netlink_overrun;
@@ -63,6 +67,7 @@ mod reassembly;
 mod refused;
 mod reordering;
 mod retransmits;
+mod route_localnet;
 mod route_refuses;
 mod rp_filter;
 mod rule_drop;
@@ -135,6 +140,10 @@ pub const CHECKS: &[&Check] = &[
     &neigh_failed::CHECK,
     &route_refuses::CHECK,
     &forwarding_off::CHECK,
+    &route_localnet::CHECK,
+    &hairpin::CHECK,
+    &ct_stale::CHECK,
+    &nat_expired::CHECK,
     &rp_filter::CHECK,
     &bridge_nf::CHECK,
     &ct_helper::CHECK,
@@ -154,6 +163,7 @@ pub const CHECKS: &[&Check] = &[
     &nic_drops::CHECK,
     &ct_evicting::CHECK,
     &ct_filling::CHECK,
+    &answer_source::CHECK,
     &asymmetric_route::CHECK,
     &ct_invalid::CHECK,
     &dns_silent::CHECK,
@@ -208,8 +218,10 @@ pub const SETTINGS: &[&str] = &[
     "ipv6/conf/all/forwarding",
     "ipv6/neigh/default/gc_thresh3",
     "netfilter/nf_conntrack_buckets",
+    "netfilter/nf_conntrack_tcp_timeout_established",
     "netfilter/nf_conntrack_tcp_timeout_syn_sent",
     "netfilter/nf_conntrack_udp_timeout",
+    "netfilter/nf_conntrack_udp_timeout_stream",
 ];
 
 /// Runs every check on the samples. Returns the findings, the most harmful first.

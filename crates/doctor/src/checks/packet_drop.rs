@@ -37,7 +37,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let came = sample.grown(Snmp, "IpInReceives") + sample.grown(Snmp6, "Ip6InReceives");
     // In heavy traffic, some packets are late, duplicate or cut.
     let is_share = |one: &DropSeen| one.count.saturating_mul(1000) >= came;
-    for one in dropped.all.iter().filter(|one| is_much(one) && is_share(one)) {
+    for one in dropped.all.iter().filter(|one| is_much(one) && is_share(one) && !one.is_refused_by_bridge()) {
         let says = if one.meaning.is_empty() { "no explanation of this reason is known" } else { one.meaning };
         let packet = one.packet().map_or(String::new(), |packet| format!(", such as {packet}"));
         let draft = found

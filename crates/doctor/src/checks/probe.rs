@@ -13,6 +13,8 @@ pub enum Probe {
     Controls,
     /// File descriptors of processes with waiting connections.
     Descriptors,
+    /// DNS queries and answers within the window.
+    Dns,
     /// Packets that the kernel dropped within the window.
     Drops,
     /// Entries of connection tracking that were used within the window.
@@ -39,10 +41,11 @@ pub enum Probe {
 
 impl Probe {
     /// Every probe.
-    pub const ALL: [Probe; 14] = [
+    pub const ALL: [Probe; 15] = [
         Probe::Arp,
         Probe::Controls,
         Probe::Descriptors,
+        Probe::Dns,
         Probe::Drops,
         Probe::Flows,
         Probe::Links,

@@ -33,7 +33,12 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let dropped = sample.around.dropped(CHECK.id);
+    // NAT drops redirects, whose addresses it cannot translate; without them the route stays as it is.
+    let is_redirect = |one: &DropSeen| {
+        let is_here = one.place == "nf_hook_slow" && one.hook == Some(NetfilterHook::Output);
+        is_here && one.proto == "icmp" && one.count <= sample.grown(Snmp, "IcmpOutRedirects")
+    };
+    let dropped = sample.around.dropped(CHECK.id).only(|one| !is_redirect(one));
     // Connection tracking drops packets at the same place, and counts them.
     let of_tracking = sample.grown(Conntrack, "drop");
     let at_hooks: u64 = dropped.all.iter().filter(|one| one.place == "nf_hook_slow").map(|one| one.count).sum();

@@ -6,9 +6,9 @@ mod waiting;
 
 use super::*;
 use crate::seen::{
-    Conflict, Control, ControlKind, Descriptors, DropSeen, FlowCensus, Hold, LateReader, LinkSeen, ModeSeen, Moved,
-    NeighbourSeen, NfQueue, PortsInUse, RuleSeen, RuleWithoutReader, SmallPath, Stuck, Transfer, Unanswered, Unclosed,
-    UnixKind,
+    Asking, Conflict, Control, ControlKind, Descriptors, Difference, DnsMismatch, DnsServerSeen, DropSeen, FlowCensus,
+    Hold, LateReader, LinkSeen, ModeSeen, Moved, NeighbourSeen, NfQueue, PortsInUse, PublishedPort, RuleSeen,
+    RuleWithoutReader, SmallPath, StaleFlow, Stuck, TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind,
 };
 use record::rows::CounterSource::{self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet};
 
@@ -145,7 +145,35 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     ("tc-xdp-drop", Severity::Warning, |sample| dropped(sample, drop_of("XDP", "do_xdp_generic", 9))),
     ("socket-filter", Severity::Hint, |sample| dropped(sample, drop_of("SOCKET_FILTER", "sk_filter_trim_cap", 90))),
     ("ttl-expired", Severity::Warning, |sample| dropped(sample, drop_of("IP_INHDR", "ip_forward", 20))),
-    ("martian", Severity::Warning, |sample| dropped(sample, drop_of("IP_LOCAL_SOURCE", "ip_rcv_finish_core", 9))),
+    ("martian", Severity::Warning, |sample| {
+        let ends = Some((CLIENT, PEER));
+        dropped(sample, DropSeen { ends, ..drop_of("IP_LOCAL_SOURCE", "ip_rcv_finish_core", 9) });
+    }),
+    ("hairpin", Severity::Warning, |sample| {
+        dropped(sample, drop_of("IP_LOCAL_SOURCE", "ip_rcv_finish_core", 9));
+    }),
+    ("hairpin", Severity::Warning, |sample| dropped(sample, drop_of("NOT_SPECIFIED", "br_handle_frame_finish", 9))),
+    ("hairpin", Severity::Warning, |sample| published(sample, 6, 3)),
+    ("hairpin", Severity::Hint, |sample| published(sample, 17, 2)),
+    ("route-localnet", Severity::Warning, |sample| {
+        let ends = Some((CLIENT, record::Addr::V4([127, 0, 0, 1])));
+        dropped(sample, DropSeen { ends, ..drop_of("IP_LOCALNET", "ip_rcv_finish_core", 9) });
+    }),
+    ("ct-stale", Severity::Warning, |sample| sample.around.flows.stale.push(stale(17))),
+    ("ct-stale", Severity::Hint, |sample| sample.around.flows.stale.push(stale(6))),
+    ("nat-expired", Severity::Warning, |sample| {
+        sample.add_setting("netfilter/nf_conntrack_udp_timeout", vec![2]);
+        expired(sample);
+    }),
+    ("nat-expired", Severity::Hint, expired),
+    ("answer-source", Severity::Warning, |sample| {
+        let mismatch = DnsMismatch { asked: PEER, answered: OTHER, client: CLIENT, is_own: false, count: 2 };
+        sample.around.dns.mismatches.push(mismatch);
+    }),
+    ("answer-source", Severity::Warning, |sample| {
+        sample.after.asking.push(asking(record::Proto::Udp, 40_000, PEER, 161));
+        dropped(sample, from_other("udp", (161, 40_000)));
+    }),
     ("ipv6-off", Severity::Warning, |sample| dropped(sample, drop_of("IPV6DISABLED", "ip6_rcv_core", 9))),
     ("mtu-mismatch", Severity::Warning, |sample| dropped(sample, drop_of("NOT_SPECIFIED", "__dev_forward_skb2", 9))),
     ("nfqueue", Severity::Critical, |sample| dropped(sample, drop_of("NOT_SPECIFIED", "nf_queue", 9))),
@@ -207,6 +235,20 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.counters_of(&[(Conntrack, "invalid", "", 0, 90)]);
     }),
     ("dns-silent", Severity::Warning, |sample| (0..5).for_each(|_| sample.around.flows.add_query(PEER, false))),
+    ("dns-silent", Severity::Warning, |sample| {
+        sample.around.dns.servers = vec![dns_server(PEER, 0, 1, 1500), dns_server(OTHER, 3, 0, 0)];
+    }),
+    ("dns-silent", Severity::Warning, |sample| sample.around.dns.servers = vec![dns_server(PEER, 0, 2, 700)]),
+    ("dns-silent", Severity::Warning, |sample| {
+        // A socket that waited was closed, and a new socket waits.
+        sample.before.asking.push(asking(record::Proto::Udp, 40_000, PEER, 53));
+        sample.around.dns.servers = vec![dns_server(PEER, 0, 1, 600), dns_server(OTHER, 3, 0, 0)];
+    }),
+    ("dns-silent", Severity::Warning, |sample| {
+        sample.around.flows.add_earlier(PEER, false);
+        sample.around.flows.add_earlier(PEER, false);
+    }),
+    ("dns-silent", Severity::Hint, |sample| sample.around.dns.servers = vec![dns_server(PEER, 0, 1, 1500)]),
     ("dns-silent", Severity::Hint, |sample| {
         sample.before.resolvers = vec![queue(4, "a", 0, 0)];
         sample.after.resolvers = vec![queue(4, "a", 0, 0)];
@@ -281,6 +323,48 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
 ];
 
 const PEER: record::Addr = record::Addr::V4([192, 0, 2, 9]);
+const OTHER: record::Addr = record::Addr::V4([192, 0, 2, 10]);
+
+fn asking(proto: record::Proto, port: u16, peer: record::Addr, peer_port: u16) -> Asking {
+    Asking { proto, port, peer, peer_port }
+}
+
+/// A packet of [`OTHER`] to a closed port of this host.
+fn from_other(proto: &'static str, ports: (u16, u16)) -> DropSeen {
+    let (ends, ports) = (Some((OTHER, CLIENT)), Some(ports));
+    DropSeen { proto, ends, ports, ..drop_of("NO_SOCKET", "__udp4_lib_rcv", 3) }
+}
+
+fn dns_server(server: record::Addr, answered: u32, waiting: u32, longest_ms: u32) -> DnsServerSeen {
+    DnsServerSeen { server, port: 40_001, asked: answered + waiting, answered, waiting, longest_ms }
+}
+
+/// Flows of [`CLIENT`] to a port that this host publishes for [`PEER`], in the network of both.
+fn published(sample: &mut Sample, l4: u8, hairpins: u32) {
+    let asked = record::Addr::V4([203, 0, 113, 1]);
+    let of = PublishedPort { all: hairpins + 4, hairpins, example: Some((CLIENT, PEER, 8080)) };
+    sample.around.flows.published.insert((l4, asked, 80), of);
+}
+
+fn stale(l4: u8) -> StaleFlow {
+    let flow = TrackedFlow {
+        l4,
+        client: (CLIENT, 40_000),
+        asked: (OTHER, 514),
+        server: (PEER, 514),
+        source: CLIENT,
+        is_dnat: true,
+        is_snat: false,
+        is_answered: false,
+    };
+    StaleFlow { flow, difference: Difference::NoRule, rule: String::new() }
+}
+
+/// A late answer of [`OTHER`] to a client that uses this host's source NAT.
+fn expired(sample: &mut Sample) {
+    sample.around.flows.add_translated((17, OTHER, 7, CLIENT));
+    dropped(sample, from_other("udp", (7, 40_000)));
+}
 
 fn drop_of(reason: &str, place: &str, count: u64) -> DropSeen {
     let (reason, place) = (reason.to_owned(), place.to_owned());
@@ -456,6 +540,89 @@ fn what_is_routine_is_no_finding() {
         let two = || [1, 2].map(|cookie| Stuck { acked: Some(90_000), ..stuck(cookie, false) }).to_vec();
         (sample.before.stuck, sample.after.stuck) = (two(), two());
     });
+}
+
+#[test]
+fn open_sockets_and_slow_servers_are_no_silent_servers() {
+    let silent = |make: MakeIll| severity_of("dns-silent", make);
+    let idle = |sample: &mut Sample| {
+        sample.before.resolvers = vec![queue(4, "a", 0, 0)];
+        sample.after.resolvers = vec![queue(4, "a", 0, 0)];
+    };
+    assert_eq!(silent(idle), Some(Severity::Hint));
+    assert_eq!(
+        silent(|sample| {
+            let socket = || vec![queue(4, "a", 0, 0)];
+            (sample.before.resolvers, sample.after.resolvers) = (socket(), socket());
+            sample.after.asking.push(asking(record::Proto::Udp, 80, PEER, 53));
+            sample.around.dns.servers = vec![dns_server(PEER, 1, 0, 0)];
+        }),
+        None,
+        "the server answers others"
+    );
+    assert_eq!(silent(|sample| sample.around.dns.servers = vec![dns_server(PEER, 9, 2, 900)]), None);
+    assert_eq!(silent(|sample| sample.around.dns.servers = vec![dns_server(PEER, 0, 0, 0)]), None);
+    assert_eq!(
+        silent(|sample| {
+            (0..3).for_each(|_| sample.around.flows.add_earlier(PEER, false));
+            sample.around.flows.add_earlier(PEER, true);
+        }),
+        None,
+        "it answered others"
+    );
+    assert_eq!(
+        severity_of("answer-source", |sample| {
+            let mismatch = DnsMismatch { asked: PEER, answered: OTHER, client: CLIENT, is_own: true, count: 2 };
+            sample.around.dns.mismatches.push(mismatch);
+            sample.around.dns.servers = vec![dns_server(PEER, 0, 2, 900)];
+        }),
+        Some(Severity::Warning),
+        "it is not silent"
+    );
+}
+
+#[test]
+fn packets_of_nat_have_their_own_findings() {
+    let late = |port: u16, peer| {
+        let mut sample = Sample::of(&[]);
+        sample.after.asking.push(asking(record::Proto::Udp, port, peer, 161));
+        dropped(&mut sample, from_other("udp", (161, 40_000)));
+        diagnose(&[sample])
+    };
+    assert_eq!(late(40_000, PEER).len(), 1);
+    assert_eq!((late(40_000, OTHER), late(40_001, PEER)), (vec![], vec![]), "late, or for another socket");
+    let own = |sample: &mut Sample| {
+        expired(sample);
+        sample.after.asking.push(asking(record::Proto::Udp, 40_002, OTHER, 7));
+    };
+    assert_eq!(severity_of("nat-expired", own), None, "this host asks the server itself");
+    let down = |sample: &mut Sample| {
+        published(sample, 6, 3);
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
+    };
+    let mut sample = Sample::of(&[]);
+    down(&mut sample);
+    assert!(diagnose(&[sample]).iter().all(|one| one.id == "neigh-failed"), "the server is down");
+    assert_eq!(
+        severity_of("martian", |sample| {
+            let ends = Some((record::Addr::V4([127, 0, 0, 1]), CLIENT));
+            dropped(sample, DropSeen { ends, ..drop_of("IP_LOCALNET", "ip_rcv_finish_core", 9) });
+        }),
+        Some(Severity::Hint),
+        "a forged source"
+    );
+}
+
+#[test]
+fn redirects_that_nat_drops_are_no_rule() {
+    let at_output = |redirects: i64| {
+        let mut sample = Sample::of(&[(Snmp, "IcmpOutRedirects", "", 0, redirects)]);
+        let hook = Some(record::rows::NetfilterHook::Output);
+        let ends = Some((CLIENT, PEER));
+        dropped(&mut sample, DropSeen { hook, proto: "icmp", ends, ..drop_of("NETFILTER_DROP", "nf_hook_slow", 9) });
+        diagnose(&[sample]).len()
+    };
+    assert_eq!((at_output(9), at_output(3)), (0, 1));
 }
 
 /// The severity of the only finding, if there is one.
@@ -977,10 +1144,12 @@ fn forget(sample: &mut Sample, probe: Probe) {
         Probe::Arp => around.conflicts.clear(),
         Probe::Controls => around.controls.clear(),
         Probe::Descriptors => sample.descriptors.clear(),
+        Probe::Dns => around.dns = Default::default(),
         Probe::Drops => around.drops = None,
         Probe::Flows => around.flows = FlowCensus::default(),
         Probe::Links => {
             around.links.clear();
+            around.addresses.clear();
             around.duplicates.clear();
         }
         Probe::LogGroups => around.rules_without_reader.clear(),

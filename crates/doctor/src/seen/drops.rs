@@ -76,6 +76,21 @@ impl DropSeen {
         self.ends.is_some_and(|(_, to)| to.unmapped().is_multicast() || is_broadcast(to))
     }
 
+    /// True if no socket takes it, although it looks like an answer: NAT may have forgotten its client.
+    pub fn may_be_for_nat(&self) -> bool {
+        self.reason == "NO_SOCKET" && self.count > 1 && self.ports.is_some_and(|(from, to)| from < to && to >= 1024)
+    }
+
+    /// True if it was on its way back to the host that sent it.
+    pub(crate) fn is_returned(&self) -> bool {
+        self.ends.is_some_and(|(from, to)| from.unmapped() == to.unmapped() && !to.is_loopback())
+    }
+
+    /// True if a bridge dropped it because it would leave by the port that it came in through.
+    pub(crate) fn is_refused_by_bridge(&self) -> bool {
+        self.is_returned() && self.place.starts_with("br_")
+    }
+
     /// True if it may be a probe of `traceroute` or `mtr`: an ICMP message, or a datagram to one of their ports.
     pub(crate) fn is_probe(&self) -> bool {
         let is_port = self.ports.is_some_and(|(_, to)| TRACEROUTE_PORTS.contains(&to));

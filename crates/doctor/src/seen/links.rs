@@ -1,6 +1,7 @@
 //! Interfaces.
 
 use record::rows::iff;
+use record::{Addr, Prefix};
 
 /// An interface.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -21,6 +22,24 @@ pub struct LinkSeen {
     pub is_bridge_port: bool,
     /// Speed and duplex; `None` if the driver does not report both.
     pub mode: Option<ModeSeen>,
+}
+
+/// An address of an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct AddressSeen {
+    /// Index of the interface.
+    pub ifindex: u32,
+    /// The address.
+    pub addr: Addr,
+    /// Length of its network's prefix.
+    pub prefix_len: u8,
+}
+
+impl AddressSeen {
+    /// Its network; `None` without other hosts, or if it is malformed.
+    pub(crate) fn network(&self) -> Option<Prefix> {
+        Prefix::new(self.addr, self.prefix_len).filter(|_| self.prefix_len < self.addr.bits())
+    }
 }
 
 /// Speed and duplex of an interface.

@@ -42,6 +42,8 @@ pub struct SocketCensus {
     pub at_ease: BTreeMap<PeerHost, u32>,
     /// UDP sockets connected to a DNS server, with an empty receive queue.
     pub resolvers: Vec<Queue>,
+    /// UDP sockets with a peer, and TCP connections that wait for the answer to their SYN.
+    pub asking: Vec<Asking>,
     /// Netlink sockets that lost messages.
     pub netlink: Vec<Queue>,
     /// Packet sockets that lost packets.
@@ -54,6 +56,19 @@ pub struct SocketCensus {
     pub waiting: Waiting,
     /// Sockets and destinations beyond [`SOCKETS_MAX`], which are not recorded.
     pub over: u64,
+}
+
+/// A socket that expects answers from one address and port only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asking {
+    /// UDP or TCP.
+    pub proto: Proto,
+    /// Its local port.
+    pub port: u16,
+    /// The peer's address.
+    pub peer: Addr,
+    /// The peer's port.
+    pub peer_port: u16,
 }
 
 /// Connections that a process has not closed although their peers have.
@@ -157,8 +172,11 @@ impl SocketCensus {
     fn add_udp(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
         if socket.peer.is_unset() {
             self.served.insert((Proto::Udp, socket.local.port));
-        } else if socket.peer.port == DNS && socket.rqueue == 0 {
-            keep(&mut self.resolvers, queue(socket, iface, None, owner), &mut self.over);
+        } else {
+            self.add_asking(socket);
+            if socket.peer.port == DNS && socket.rqueue == 0 {
+                keep(&mut self.resolvers, queue(socket, iface, None, owner), &mut self.over);
+            }
         }
         let drops = socket.skmem.and_then(|skmem| skmem.get(8));
         if socket.rqueue > 0 || drops.is_some_and(|drops| drops > 0) {
@@ -196,6 +214,9 @@ impl SocketCensus {
         }
         let peer = PeerHost { addr: socket.peer.addr.unmapped(), iface: iface.to_owned() };
         self.pace.add(socket, &peer, owner, &mut self.over);
+        if socket.state == State::SYN_SENT {
+            self.add_asking(socket);
+        }
         match socket.state {
             State::SYN_SENT if socket.retrans > 0 => {
                 add_one(&mut self.unanswered, (peer.clone(), socket.peer.port), &mut self.over);
@@ -227,6 +248,15 @@ impl SocketCensus {
 }
 
 impl SocketCensus {
+    fn add_asking(&mut self, socket: &Socket<'_>) {
+        if self.asking.len() >= SOCKETS_MAX {
+            self.over += 1;
+            return;
+        }
+        let (peer, peer_port) = (socket.peer.addr.unmapped(), socket.peer.port);
+        self.asking.push(Asking { proto: socket.proto, port: socket.local.port, peer, peer_port });
+    }
+
     fn add_stuck(&mut self, socket: &Socket<'_>, peer: &PeerHost, is_window: bool, owner: &mut NameOwner<'_>) {
         // A connection that is not established yet does not count as stuck.
         if matches!(socket.state, State::SYN_SENT | State::SYN_RECV) {

@@ -1,13 +1,14 @@
 //! Everything in a sample that is neither a counter, a setting nor a socket.
 
 use crate::nat::Ports;
-use record::Addr;
+use record::{Addr, Prefix};
 
 use super::arp::Conflict;
 use super::controls::Control;
+use super::dns::DnsSeen;
 use super::drops::DropSeen;
 use super::flows::FlowCensus;
-use super::links::LinkSeen;
+use super::links::{AddressSeen, LinkSeen};
 use super::log_groups::RuleWithoutReader;
 use super::neighbours::NeighbourSeen;
 use super::processes::ProcessSeen;
@@ -21,10 +22,14 @@ pub struct Surroundings {
     pub drops: Option<Vec<DropSeen>>,
     /// Interfaces at the second reading.
     pub links: Vec<LinkSeen>,
+    /// Addresses of the interfaces.
+    pub addresses: Vec<AddressSeen>,
     /// IPv6 addresses that another host also has, with their interface.
     pub duplicates: Vec<(String, Addr)>,
     /// Hosts that have an IPv4 address of this host.
     pub conflicts: Vec<Conflict>,
+    /// DNS queries and answers.
+    pub dns: DnsSeen,
     /// Neighbours that did not answer requests within the window.
     pub neighbours: Vec<NeighbourSeen>,
     /// Next hops of routes.
@@ -48,8 +53,29 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
+    /// True if the address is one of this host's.
+    pub fn has_address(&self, addr: Addr) -> bool {
+        addr.is_loopback() || self.addresses.iter().any(|own| own.addr == addr.unmapped())
+    }
+
+    /// Returns the index of the interface to whose network the address belongs; the narrowest network if there are
+    /// several.
+    pub fn iface_of(&self, addr: Addr) -> Option<u32> {
+        self.on_link(addr).map(|(own, _)| own.ifindex)
+    }
+
+    /// Returns the narrowest network of this host's interfaces that contains the address.
+    pub(crate) fn network_of(&self, addr: Addr) -> Option<Prefix> {
+        self.on_link(addr).map(|(_, network)| network)
+    }
+
+    fn on_link(&self, addr: Addr) -> Option<(&AddressSeen, Prefix)> {
+        let networks = self.addresses.iter().filter_map(|own| Some((own, own.network()?)));
+        networks.filter(|(_, network)| network.contains(addr.unmapped())).max_by_key(|(own, _)| own.prefix_len)
+    }
+
     /// Returns the name of an interface, or `if3` if it is unknown; empty for the index 0.
-    pub(crate) fn iface(&self, ifindex: u32) -> String {
+    pub fn iface(&self, ifindex: u32) -> String {
         match self.links.iter().find(|link| link.index == ifindex) {
             Some(link) => link.name.clone(),
             None if ifindex == 0 => String::new(),

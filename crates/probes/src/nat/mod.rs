@@ -5,6 +5,7 @@ mod evidence;
 mod port_use;
 mod settings_file;
 mod snat_rules;
+pub(crate) mod stale;
 pub mod stateless;
 
 pub use apply::{ApplyOptions, apply};

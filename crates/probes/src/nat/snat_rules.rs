@@ -29,12 +29,17 @@ impl SnatRules {
     /// Reads the rules of the namespace `netns_id`, which the calling thread is in; `None` if nft is missing, refuses,
     /// is too slow, or prints unknown output. Costs a process and some milliseconds; a recording contains the listing.
     pub fn read(&self, host: &Host, netns_id: u64) -> Option<Vec<SnatRule>> {
+        self.listing(host, &format!("nft ruleset@{netns_id}")).and_then(|listing| host::snat_rules::parse(&listing))
+    }
+
+    /// Like [`SnatRules::read`], but returns the listing, which a recording contains as `key`.
+    pub fn listing(&self, host: &Host, key: &str) -> Option<Vec<u8>> {
         let mut listing = Vec::new();
-        let read = host.bytes(&format!("nft ruleset@{netns_id}"), "", &mut listing, |into| {
+        let read = host.bytes(key, "", &mut listing, |into| {
             *into = self.list()?;
             Ok(())
         });
-        read.ok().and_then(|()| host::snat_rules::parse(&listing))
+        read.ok().map(|()| listing)
     }
 
     fn list(&self) -> Result<Vec<u8>, SysError> {

@@ -131,10 +131,10 @@ impl<'h> CounterTable<'h> {
 
 impl Source<KernelCounters> for CounterTable<'_> {
     fn prepare(&self, _: &Demand<KernelCounters>) -> Box<dyn Scan<KernelCounters> + '_> {
-        let explain = "two readings: /proc/net/{snmp,netstat,snmp6,sockstat,sockstat6,softnet_stat,stat}; interfaces \
-                       and queueing disciplines via rtnetlink (RTM_GETLINK, RTM_GETQDISC); driver statistics via \
-                       ethtool ioctls (ETHTOOL_GSTATS); device traps via devlink (DEVLINK_CMD_TRAP_GET); connection \
-                       tracking via ctnetlink or /proc/net/stat";
+        let explain = "two readings: /proc/net/{snmp,netstat,snmp6,sockstat,sockstat6,xfrm_stat,softnet_stat,stat}; \
+                       interfaces and queueing disciplines via rtnetlink (RTM_GETLINK, RTM_GETQDISC); driver \
+                       statistics via ethtool ioctls (ETHTOOL_GSTATS); device traps via devlink \
+                       (DEVLINK_CMD_TRAP_GET); connection tracking via ctnetlink or /proc/net/stat";
         full_scan::<KernelCounters, _>("proc", explain, |each| self.read(each))
     }
 }

@@ -12,6 +12,7 @@ mod sockstat;
 mod tcp;
 mod tcp_ext;
 mod udp;
+mod xfrm;
 
 use record::rows::{CounterKind, CounterSource, NatStats, is_numbered};
 use record::{Field, Table};
@@ -45,6 +46,7 @@ fn tables(source: CounterSource) -> &'static [&'static [CounterMeaning]] {
         CounterSource::Snmp6 => &[ip6::IP6, icmp6::ICMP6, udp::UDP6, udp::UDPLITE6],
         CounterSource::Sockstat => &[sockstat::SOCKSTAT],
         CounterSource::Sockstat6 => &[sockstat::SOCKSTAT6],
+        CounterSource::Xfrm => &[xfrm::XFRM],
         CounterSource::Softnet => &[host::SOFTNET],
         CounterSource::Neigh => &[host::NEIGH],
         CounterSource::Iface => &[iface::IFACE],

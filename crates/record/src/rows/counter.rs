@@ -17,6 +17,8 @@ named_enum! {
         Sockstat => "sockstat",
         /// /proc/net/sockstat6
         Sockstat6 => "sockstat6",
+        /// /proc/net/xfrm_stat: IPsec.
+        Xfrm => "xfrm",
         /// /proc/net/softnet_stat, per CPU.
         Softnet => "softnet",
         /// /proc/net/stat/arp_cache and ndisc_cache, summed over all CPUs.

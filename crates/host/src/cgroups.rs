@@ -63,12 +63,12 @@ impl Cgroups {
     ///
     /// If this process does not see the file system (`ip netns exec` covers /sys), uses the one of process 1.
     pub fn read(host: &Host) -> Result<Cgroups, HostError> {
-        Cgroups::walked(host, |host| mounts::lists(host).iter().find_map(cgroup2))
+        Cgroups::walked(host, |host| mounts::lists(host).iter().find_map(find_mount))
     }
 
     /// Like [`Cgroups::read`], but only if this process itself sees the file system, as `ss` does.
     pub fn read_own(host: &Host) -> Result<Cgroups, HostError> {
-        Cgroups::walked(host, |host| mounts::own(host).as_ref().and_then(cgroup2))
+        Cgroups::walked(host, |host| mounts::own(host).as_ref().and_then(find_mount))
     }
 
     fn walked(host: &Host, find: impl Fn(&Host) -> Option<PathBuf>) -> Result<Cgroups, HostError> {
@@ -92,7 +92,7 @@ impl Cgroups {
         &self.report
     }
 
-    fn parse(bytes: Vec<u8>) -> Result<Cgroups, HostError> {
+    pub(crate) fn parse(bytes: Vec<u8>) -> Result<Cgroups, HostError> {
         const WHAT: &str = "cgroups";
         let Some(&[mounted, u0, u1, u2, u3, over]) = bytes.first_chunk::<HEAD>() else {
             return Err(HostError::Garbled { what: WHAT, at: 0 });
@@ -144,7 +144,7 @@ fn put_group(into: &mut Vec<u8>, id: u64, path: &[u8]) {
 }
 
 // A cgroup's id is the inode number of its directory (kernfs, 64-bit kernels).
-fn walk(place: Option<PathBuf>, into: &mut Vec<u8>) -> Result<(), SysError> {
+pub(crate) fn walk(place: Option<PathBuf>, into: &mut Vec<u8>) -> Result<(), SysError> {
     into.resize(HEAD, 0);
     let Some(place) = place else { return Ok(()) };
     let root = fs::open_dir(&place)?;
@@ -199,7 +199,7 @@ impl CgroupWalk<'_> {
 }
 
 // Finds /sys/fs/cgroup, /sys/fs/cgroup/unified next to version 1, or any other mount point.
-fn cgroup2(list: &MountList) -> Option<PathBuf> {
+pub(crate) fn find_mount(list: &MountList) -> Option<PathBuf> {
     let found = mounts::mounts(&list.text).find(|mount| mount.kind == b"cgroup2");
     found.map(|mount| list.path(&mount))
 }

@@ -7,6 +7,7 @@
 use crate::rule_chains::{Chains, table_of, word};
 use crate::rule_matches::{self, PacketFacts};
 use serde_json::Value as Json;
+use std::collections::HashSet;
 
 /// A rule that can drop packets, or a chain with such a policy.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -28,6 +29,8 @@ pub struct DropRule {
     hooks: Option<Vec<String>>,
     /// The statements before its verdict; empty if the rule modifies packets.
     matches: Vec<Json>,
+    /// True if every packet of its chain reaches it unless an earlier rule decides: no earlier rule returns.
+    is_in_order: bool,
 }
 
 impl DropRule {
@@ -47,6 +50,12 @@ impl DropRule {
         is_reached && !rule_matches::exclude(&self.matches, facts)
     }
 
+    /// True if it certainly drops such a packet if the packet reaches it, and every packet does that the rest of its
+    /// chain, or the policy of its chain, could drop.
+    pub fn must_drop(&self, facts: &PacketFacts) -> bool {
+        self.is_in_order && !self.matches.is_empty() && rule_matches::implies(&self.matches, facts)
+    }
+
     /// True if it is the same rule in another listing of the same namespace.
     pub fn is_same(&self, other: &DropRule) -> bool {
         (self.handle, &self.table, &self.chain) == (other.handle, &other.table, &other.chain)
@@ -58,12 +67,30 @@ pub fn parse(listing: &[u8]) -> Option<Vec<DropRule>> {
     let listing: Json = serde_json::from_str(&String::from_utf8_lossy(listing)).ok()?;
     let objects = listing.get("nftables")?.as_array()?;
     let chains = Chains::of(objects);
+    // Chains with a rule so far after which packets leave the order of the rules.
+    let mut left: HashSet<(String, String)> = HashSet::new();
     let parsed = |object: &Json| match (object.get("rule"), object.get("chain")) {
-        (Some(rule), _) => of_rule(rule, &chains),
+        (Some(rule), _) => {
+            let place = (table_of(rule), word(rule, "chain").to_owned());
+            let dropping = of_rule(rule, &chains);
+            let dropping = dropping.map(|dropping| DropRule { is_in_order: !left.contains(&place), ..dropping });
+            if may_leave(rule) {
+                left.insert(place);
+            }
+            dropping
+        }
         (None, Some(chain)) => of_policy(chain),
         (None, None) => None,
     };
     Some(objects.iter().filter_map(parsed).collect())
+}
+
+/// True if a rule may send packets to the end of its chain, or continue with them elsewhere.
+fn may_leave(rule: &Json) -> bool {
+    let statements = rule.get("expr").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
+    let leaves =
+        |statement: &Json| ["return", "goto", "vmap", "xt"].into_iter().any(|name| statement.get(name).is_some());
+    statements.iter().any(leaves)
 }
 
 fn of_policy(chain: &Json) -> Option<DropRule> {
@@ -97,6 +124,7 @@ fn of_rule(rule: &Json, chains: &Chains) -> Option<DropRule> {
         handle: rule.get("handle").and_then(Json::as_u64),
         counted,
         counts_drops: counted.is_some() && follows && is_plain,
+        is_in_order: false,
         drops_on_failure: statements.get(at).is_some_and(drops_on_failure),
         matches: if changes { Vec::new() } else { statements.get(..=at)?.to_vec() },
     })
@@ -189,6 +217,24 @@ mod tests {
         }
         let changed = format!("{PORT_7},{{\"mangle\":{{}}}},{{\"drop\":null}}");
         assert!(rule(&changed).unwrap().can_drop(&["input"], &PacketFacts { ports: Some((1, 9)), ..udp }));
+    }
+
+    #[test]
+    fn rules_that_must_drop() {
+        let of = |first: &str| {
+            let rule = |handle: u8, expressions: &str| {
+                format!(
+                    "{{\"rule\":{{\"family\":\"inet\",\"table\":\"t\",\"chain\":\"i\",\"handle\":{handle},\
+                     \"expr\":[{expressions}]}}}}"
+                )
+            };
+            let rules = [rule(3, first), rule(4, &format!("{PORT_7},{{\"drop\":null}}"))];
+            let found = listing(&[&rules[0], &rules[1]]).pop().unwrap();
+            let facts = |port| PacketFacts { l4: Some(17), ports: Some((1, port)), ..PacketFacts::default() };
+            [found.must_drop(&facts(7)), found.must_drop(&facts(8))]
+        };
+        assert_eq!(of("{\"accept\":null}"), [true, false]);
+        assert_eq!([of("{\"return\":null}"), of("{\"goto\":{\"target\":\"c\"}}")], [[false; 2]; 2]);
     }
 
     #[test]

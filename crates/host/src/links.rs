@@ -2,7 +2,7 @@
 use std::ops::ControlFlow;
 
 use netlink::{AnswerMessage, Attr, Attrs, Conversation, DumpEnd, Query, Request, prefix};
-use record::rows::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats};
+use record::rows::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, LinkXdp};
 use sys::{Host, NetNs, SysError};
 
 use crate::HostError;
@@ -28,6 +28,7 @@ const IFLA_TXQLEN: u16 = 13;
 const IFLA_MAP: u16 = 14;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
+const IFLA_XDP: u16 = 43;
 /// `struct ifinfomsg`: family u8, pad u8, type u16, index s32, flags u32, change u32.
 const IFINFOMSG: usize = 16;
 
@@ -193,6 +194,7 @@ fn link(part: &AnswerMessage<'_>) -> Option<Link> {
             IFLA_MAP => link.map = map(&attr),
             IFLA_LINKINFO => link.is_bridge = is_bridge(&attr),
             IFLA_STATS64 => link.stats = stats(&attr),
+            IFLA_XDP => link.xdp = xdp(&attr),
             _ => {}
         }
     }
@@ -203,6 +205,21 @@ fn link(part: &AnswerMessage<'_>) -> Option<Link> {
 fn is_bridge(attr: &Attr<'_>) -> bool {
     const IFLA_INFO_KIND: u16 = 1;
     attr.nested().flatten().any(|one| one.kind == IFLA_INFO_KIND && one.c_str() == b"bridge")
+}
+
+// IFLA_XDP: nested attributes; without a program the mode is 0.
+fn xdp(attr: &Attr<'_>) -> Option<LinkXdp> {
+    const IFLA_XDP_ATTACHED: u16 = 2;
+    const IFLA_XDP_PROG_ID: u16 = 4;
+    let mut xdp = LinkXdp::default();
+    for one in attr.nested().flatten() {
+        match one.kind {
+            IFLA_XDP_ATTACHED => xdp.mode = one.u8().ok()?,
+            IFLA_XDP_PROG_ID => xdp.program = one.u32().ok()?,
+            _ => {}
+        }
+    }
+    (xdp.mode != 0).then_some(xdp)
 }
 
 // `struct rtnl_link_ifmap`: three u64, u16, two u8.
@@ -323,6 +340,9 @@ mod tests {
         assert_eq!(addr4(&part(RTM_NEWADDR, &[10, 24, 0, 0, 1, 0, 0, 0])), None, "another family");
         assert_eq!(stats(&Attr { kind: IFLA_STATS64, payload: &[1; 63] }), None);
         assert_eq!(stats(&Attr { kind: IFLA_STATS64, payload: &[0; 64] }), Some(LinkStats::default()));
+        let payload = &[5, 0, 2, 0, 1, 0, 0, 0, 8, 0, 4, 0, 7, 0, 0, 0];
+        assert_eq!(xdp(&Attr { kind: IFLA_XDP, payload }), Some(LinkXdp { mode: 1, program: 7 }));
+        assert_eq!(xdp(&Attr { kind: IFLA_XDP, payload: &[5, 0, 2, 0, 0] }), None);
     }
 
     #[test]

@@ -85,30 +85,63 @@ fn number_of(name: &str) -> Option<u8> {
     PROTOCOLS.iter().find(|(known, _)| *known == name).map(|(_, number)| *number)
 }
 
+/// True if every such packet passes all the matches among these statements. The other statements must be known to
+/// decide nothing.
+pub(crate) fn implies(statements: &[Json], facts: &PacketFacts) -> bool {
+    let passes = |statement: &Json| match statement.get("match") {
+        Some(test) => {
+            let left = member(test, "left");
+            member(test, "op") == "==" && value_is(left, facts, &|is| must_be(member(test, "right"), is)) == Some(true)
+        }
+        None => ["counter", "log", "drop", "reject"].into_iter().any(|name| statement.get(name).is_some()),
+    };
+    statements.iter().all(passes)
+}
+
 /// True if the tested value is known, and not among the values on the right.
 fn value_is_other(left: &Json, right: &Json, facts: &PacketFacts) -> bool {
+    value_is(left, facts, &|is| !may_be(right, is)) == Some(true)
+}
+
+/// Compares a value with one on the right of a match; `None` if the latter is of an unknown form.
+type Compare<'c> = &'c dyn Fn(&Json) -> Option<bool>;
+
+/// Returns the decision about a tested value; `None` if the packet's value is unknown.
+fn value_is(left: &Json, facts: &PacketFacts, decide: &dyn Fn(Compare<'_>) -> bool) -> Option<bool> {
     let key = |kind: &str, member: &str| left.get(kind).and_then(|of| of.get(member)).and_then(Json::as_str);
     match (key("meta", "key"), key("payload", "protocol"), key("payload", "field")) {
-        (Some("l4proto"), ..) => facts.transport().is_some_and(|known| !may_be(right, &|one| is_protocol(one, known))),
+        (Some("l4proto"), ..) => facts.transport().map(|known| decide(&|one| is_protocol(one, known))),
         (Some("nfproto"), ..) => match facts.ethertype {
-            Some(ETH_P_IP) => !may_be(right, &|one| one.as_str().map(|word| word == "ipv4")),
-            Some(ETH_P_IPV6) => !may_be(right, &|one| one.as_str().map(|word| word == "ipv6")),
-            _ => false,
+            Some(ETH_P_IP) => Some(decide(&|one| one.as_str().map(|word| word == "ipv4"))),
+            Some(ETH_P_IPV6) => Some(decide(&|one| one.as_str().map(|word| word == "ipv6"))),
+            _ => None,
         },
         (_, Some("ip" | "ip6"), Some(field @ ("saddr" | "daddr"))) => {
-            let end = facts.ends.map(|(src, dst)| if field == "saddr" { src } else { dst });
-            end.is_some_and(|end| !may_be(right, &|one| is_address(one, end)))
+            let (src, dst) = facts.ends?;
+            let end = if field == "saddr" { src } else { dst };
+            Some(decide(&|one| is_address(one, end)))
         }
-        (_, Some("tcp" | "udp" | "sctp" | "dccp" | "udplite" | "th"), Some(field @ ("sport" | "dport"))) => {
-            let port = facts.ports.map(|(sport, dport)| if field == "sport" { sport } else { dport });
-            port.is_some_and(|port| !may_be(right, &|one| is_port(one, port)))
+        (_, Some(proto @ ("tcp" | "udp" | "sctp" | "dccp" | "udplite" | "th")), Some(field @ ("sport" | "dport"))) => {
+            let (sport, dport) = facts.ports?;
+            let port = if field == "sport" { sport } else { dport };
+            let is_proto = proto == "th" || facts.transport() == number_of(proto);
+            Some(decide(&|one| is_port(one, port).map(|is_it| is_it && is_proto)))
         }
-        _ => false,
+        _ => None,
+    }
+}
+
+/// True if a value, or one in an anonymous set, is certainly the wanted one.
+fn must_be(right: &Json, is: Compare<'_>) -> bool {
+    match right.get("set") {
+        Some(Json::Array(values)) => values.iter().any(|one| is(one) == Some(true)),
+        Some(_) => false,
+        None => is(right) == Some(true),
     }
 }
 
 /// True if a value, or one in an anonymous set, is the wanted one, or is unknown (`is` returns `None`).
-fn may_be(right: &Json, is: &dyn Fn(&Json) -> Option<bool>) -> bool {
+fn may_be(right: &Json, is: Compare<'_>) -> bool {
     match right.get("set") {
         Some(Json::Array(values)) => values.iter().any(|one| is(one).unwrap_or(true)),
         Some(_) => true,
@@ -200,6 +233,27 @@ mod tests {
             ("==", payload("icmp", "type"), "8", true),
         ] {
             assert_eq!(excluded(op, &left, right, &facts()), expected, "{left} {op} {right}");
+        }
+    }
+
+    #[test]
+    fn what_the_packet_must_be_decides() {
+        let implied = |op: &str, left: &str, right: &str, last: &str| {
+            let text = format!("[{{\"match\":{{\"op\":\"{op}\",\"left\":{left},\"right\":{right}}}}},{last}]");
+            implies(&serde_json::from_str::<Vec<Json>>(&text).unwrap(), &facts())
+        };
+        let (dport, drop) = (payload("udp", "dport"), "{\"counter\":null},{\"drop\":null}");
+        assert!(implied("==", &dport, "53", drop) && implied("==", &dport, "{\"set\":[8,{\"range\":[50,60]}]}", drop));
+        assert!(implied("==", &payload("ip", "saddr"), "\"10.0.0.1\"", drop));
+        for (op, left, right, last) in [
+            ("!=", &dport, "54", drop),
+            ("==", &dport, "54", drop),
+            ("==", &dport, "\"@ports\"", drop),
+            ("==", &payload("tcp", "dport"), "53", drop),
+            ("==", &dport, "53", "{\"limit\":{}}"),
+            ("==", &"{\"meta\":{\"key\":\"iifname\"}}".to_owned(), "\"lo\"", drop),
+        ] {
+            assert!(!implied(op, left, right, last), "{left} {op} {right} {last}");
         }
     }
 

@@ -31,6 +31,17 @@ pub struct Link {
     pub stats: Option<LinkStats>,
     /// Hardware resources.
     pub map: LinkMap,
+    /// Its XDP program, if it has one.
+    pub xdp: Option<LinkXdp>,
+}
+
+/// An XDP program on an interface (`IFLA_XDP`).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct LinkXdp {
+    /// `XDP_ATTACHED_…`: 1 in the driver, 2 in the kernel (generic), 3 in the card, 4 in several places.
+    pub mode: u8,
+    /// The kernel's id of the program; 0 if there are several.
+    pub program: u32,
 }
 
 /// Flags of interfaces, `IFF_…` (include/uapi/linux/if.h).

@@ -74,6 +74,28 @@ pub fn verified_instructions(program: &Fd) -> Result<u32, Errno> {
     Ok(first_facts(program)?[VERIFIED_WORD] as u32)
 }
 
+#[repr(C)]
+struct QueryAttr {
+    target: u32,
+    attach: u32,
+    flags: u32,
+    attach_flags: u32,
+    ids: u64,
+    count: u32,
+    rest: u32,
+}
+const _: () = assert!(size_of::<QueryAttr>() == 32);
+
+/// Number of programs that are attached to a cgroup (a cgroup v2 directory) itself, not to its parents. `attach` is the
+/// attach type, `enum bpf_attach_type`. Needs CAP_NET_ADMIN. One system call.
+pub fn count_cgroup_programs(cgroup: &Fd, attach: u32) -> Result<u32, Errno> {
+    let target = cgroup.raw() as u32;
+    let mut attr = QueryAttr { target, attach, flags: 0, attach_flags: 0, ids: 0, count: 0, rest: 0 };
+    // SAFETY: QueryAttr is the layout of PROG_QUERY; without room for ids, the kernel only writes their number.
+    unsafe { bpf(Command::ProgQuery, &mut attr) }?;
+    Ok(attr.count)
+}
+
 fn first_facts(program: &Fd) -> Result<[u64; VERIFIED_WORD + 1], Errno> {
     let mut facts = [0u64; VERIFIED_WORD + 1];
     let (fd, bytes) = (program.raw() as u32, size_of_val(&facts) as u32);

@@ -70,10 +70,12 @@ pub(super) struct DroppedPackets<'p> {
     pub(super) facts: PacketFacts,
     /// Their number; `None` if the rules' counters cannot be compared with it.
     pub(super) count: Option<u64>,
+    /// True if only the rule of the first packet is sought, whose values are in `facts`.
+    pub(super) is_first: bool,
 }
 
 /// The rule or rules that can have dropped packets.
-#[derive(Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct FoundRule {
     text: Vec<u8>,
     basis: RuleBasis,
@@ -83,6 +85,16 @@ pub(super) struct FoundRule {
 }
 
 impl FoundRule {
+    /// True if it is one rule, not several places.
+    pub(super) fn is_one_rule(&self) -> bool {
+        self.rule.is_some()
+    }
+
+    /// This rule as one of several candidates.
+    pub(super) fn as_guess(&self) -> FoundRule {
+        FoundRule { basis: RuleBasis::Candidates, candidates: self.candidates.max(2), ..self.clone() }
+    }
+
     /// The rule in the form that rows have.
     pub(super) fn to_row(&self) -> DroppingRule<'_> {
         let rule = self.rule.as_ref();
@@ -146,6 +158,9 @@ impl<'l> Candidates<'l> {
                 candidates.push((rule, None));
             }
         }
+        if packets.is_first {
+            remove_later(&mut candidates, &packets.facts);
+        }
         candidates
     }
 
@@ -198,6 +213,19 @@ impl<'l> Candidates<'l> {
         let rule = Some((rule.table.clone(), rule.chain.clone(), rule.handle));
         FoundRule { text, basis, candidates, rule }
     }
+}
+
+/// Removes the rules and the policy of a chain that a packet cannot reach, because an earlier rule certainly drops it.
+fn remove_later(candidates: &mut Vec<Candidate<'_>>, facts: &PacketFacts) {
+    let Some(at) = candidates.iter().position(|(rule, _)| rule.must_drop(facts)) else { return };
+    let Some((first, _)) = candidates.get(at).cloned() else { return };
+    let mut index = 0;
+    candidates.retain(|(rule, _)| {
+        let is_same_chain = (&rule.table, &rule.chain) == (&first.table, &first.chain);
+        let is_later = index > at || rule.handle.is_none();
+        index += 1;
+        !(is_same_chain && is_later)
+    });
 }
 
 /// The only item; `None` if there are several or none.
@@ -280,7 +308,7 @@ mod tests {
     }
 
     fn found(listings: &Listings<DropRules>, count: Option<u64>) -> Option<(String, &'static str, u64)> {
-        let packets = DroppedPackets { hooks: &["input"], facts: PacketFacts::default(), count };
+        let packets = DroppedPackets { hooks: &["input"], facts: PacketFacts::default(), count, is_first: false };
         let found = find(listings, &packets)?;
         Some((String::from_utf8(found.text.clone()).unwrap(), found.basis.name(), found.candidates))
     }
@@ -299,6 +327,17 @@ mod tests {
         assert_eq!(found(&[(4, 5)], &[(4, 5)], false, Some(9)), None, "another one dropped them");
         assert_eq!(found(&[(4, 5)], &[(4, 5)], false, None), one("certain", 1), "counters of another time");
         assert_eq!(found(&[(4, 50)], &[(4, 5)], false, Some(5)), one("certain", 1), "set back");
+    }
+
+    #[test]
+    fn the_rule_of_the_first_packet_comes_before_the_policy() {
+        let listings = listings(&[(4, 5), (5, 7)], &[(4, 15), (5, 8)], true);
+        let text = |is_first| {
+            let (facts, count) = (PacketFacts::default(), Some(20));
+            find(&listings, &DroppedPackets { hooks: &["input"], facts, count, is_first }).unwrap().text
+        };
+        assert!(text(false).starts_with(b"one of 3"));
+        assert_eq!(text(true), b"inet t i?x handle 4: counter drop");
     }
 
     #[test]

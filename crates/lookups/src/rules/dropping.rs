@@ -41,6 +41,17 @@ record::reasons! {
     }
 }
 
+/// The packets of a row whose rule is sought.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packets {
+    /// Every packet of the row. Only the first packet has the row's addresses and ports.
+    All,
+    /// The first packet.
+    First,
+    /// The row is a single packet.
+    One,
+}
+
 /// The rules, and the packets that were compared with them.
 #[derive(Default)]
 struct DropHistory {
@@ -103,19 +114,21 @@ impl DropHistory {
         }
     }
 
-    /// Finds the rule for a row. With `is_one` the row is a single packet with its own addresses and ports; otherwise
-    /// they are those of the first packet.
-    fn find(&mut self, row: &PacketDrop<'_>, is_one: bool) -> Option<Rc<FoundRule>> {
+    /// Finds the rule for a row.
+    fn find(&mut self, row: &PacketDrop<'_>, of: Packets) -> Option<Rc<FoundRule>> {
+        let has_ends = of != Packets::All;
         let facts = PacketFacts {
             ethertype: (row.ethertype != 0).then_some(row.ethertype),
             l4: row.l4,
-            ends: row.ends.filter(|_| is_one),
-            ports: row.ports.filter(|_| is_one),
+            ends: row.ends.filter(|_| has_ends),
+            ports: row.ports.filter(|_| has_ends),
         };
-        let count = Some(row.count).filter(|_| !is_one);
+        let count = Some(row.count).filter(|_| of != Packets::One);
+        let is_first = of == Packets::First;
         let kind = (row.netns_id, row.route_hook, row.ethertype, row.l4, facts.ends, facts.ports, count);
         let (history, not_listed) = self.namespaces.for_row(row.netns_id);
         match not_listed {
+            _ if of == Packets::First => {}
             Some(NotListed::Changed) => self.misses.add(NoRule::Changed, row.count),
             Some(NotListed::New) => self.misses.add(NoRule::New, row.count),
             Some(failure) => {
@@ -129,9 +142,10 @@ impl DropHistory {
             self.kinds.clear();
         }
         let found = self.kinds.entry(kind).or_insert_with(|| {
-            find(&history.listings, &DroppedPackets { hooks: hooks_of(row.route_hook), facts, count }).map(Rc::new)
+            find(&history.listings, &DroppedPackets { hooks: hooks_of(row.route_hook), facts, count, is_first })
+                .map(Rc::new)
         });
-        if found.is_none() && not_listed.is_none() {
+        if found.is_none() && not_listed.is_none() && of != Packets::First {
             self.misses.add(NoRule::Unknown, row.count);
         }
         found.clone()
@@ -169,12 +183,19 @@ pub struct DroppingRules<'a> {
     is_needed: bool,
     /// True before the first event of a batch.
     is_first: bool,
+    /// True to name the rule of the first packet if several rules can have dropped the packets of a row.
+    names_first: bool,
 }
 
 impl<'a> DroppingRules<'a> {
     /// Adds rules of the session's namespaces. They are listed when the first round begins, unless they are open.
     pub fn new(session: &'a Session, rules: &'a OpenRules) -> DroppingRules<'a> {
-        DroppingRules { session, rules, is_needed: false, is_first: false }
+        DroppingRules { session, rules, is_needed: false, is_first: false, names_first: false }
+    }
+
+    /// If several rules can have dropped the packets of a row, names the rule of the first packet.
+    pub fn naming_first(self) -> DroppingRules<'a> {
+        DroppingRules { names_first: true, ..self }
     }
 }
 
@@ -192,7 +213,11 @@ impl Annotate<Drops> for DroppingRules<'_> {
         if self.is_needed && is_by_rule(row) {
             let mut history = self.rules.0.borrow_mut();
             history.list_once(self.session, row.netns_id);
-            found = history.find(row, false);
+            found = history.find(row, Packets::All);
+            if self.names_first && found.as_ref().is_some_and(|found| !found.is_one_rule()) {
+                let of_first = history.find(row, Packets::First).filter(|found| found.is_one_rule());
+                found = of_first.map(|found| Rc::new(found.as_guess())).or(found);
+            }
         }
         let rule = found.as_ref().map(|found| found.to_row());
         each(&PacketDrop { rule: rule.as_ref(), ..*row })
@@ -221,7 +246,7 @@ impl Annotate<DropEvents> for DroppingRules<'_> {
         let mut found = None;
         if is_by_rule(packet) {
             history.open(self.session, packet.netns_id);
-            found = history.find(packet, true);
+            found = history.find(packet, Packets::One);
         }
         drop(history);
         let rule = found.as_ref().map(|found| found.to_row());
@@ -250,7 +275,7 @@ mod tests {
             if is_listed {
                 history.list_once(&session, REMOVED);
             }
-            assert!(history.find(&row, false).is_none());
+            assert!(history.find(&row, Packets::All).is_none());
             let mut stats = Accounting::default();
             history.report(&mut stats);
             assert_eq!((stats.incomplete, stats.why.len(), stats.why[0].count), (true, 1, 5), "{stats:?}");

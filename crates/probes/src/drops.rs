@@ -1,7 +1,7 @@
 //! Counts drops by reason and location during the window.
 
 use ::drops::{DropCounter, DropOptions, DropScope, DropSource, DropsError, DropsVia, NOT_COUNTED};
-use doctor::seen::{DropSeen, RuleSeen, Surroundings};
+use doctor::seen::{DropSeen, RuleSeen, Sample, Surroundings};
 use lookups::rules::{DroppingRules, OpenRules};
 use lookups::session::Session;
 use record::rows::{Drops, PacketDrop, RuleBasis, ip_proto};
@@ -9,7 +9,7 @@ use record::{Accounting, Annotated, Demand, Next, Source, SourceError, SourceFau
 use std::cell::RefCell;
 
 use crate::counter_window::Samples;
-use crate::probe::{ProbeReader, Round};
+use crate::probe::{InNetns, ProbeReader, Round};
 
 /// Bound: kinds of drops that `doctor` remembers for a namespace. Beyond: further kinds are not checked, counted (exit
 /// code 3). By: anyone who causes many kinds of drops.
@@ -54,9 +54,22 @@ impl DropWatch {
         all: bool,
         sums_rounds: bool,
     ) -> Annotated<DropSource<'s>, DroppingRules<'s>> {
+        Annotated::new(self.drops(session, all, sums_rounds), DroppingRules::new(session, &self.rules))
+    }
+
+    /// Makes a source of all drops for findings, which name the first packet of each kind, and so its rule.
+    fn for_findings<'s>(
+        &'s self,
+        session: &'s Session,
+        sums_rounds: bool,
+    ) -> Annotated<DropSource<'s>, DroppingRules<'s>> {
+        let rules = DroppingRules::new(session, &self.rules).naming_first();
+        Annotated::new(self.drops(session, true, sums_rounds), rules)
+    }
+
+    fn drops<'s>(&'s self, session: &'s Session, all: bool, sums_rounds: bool) -> DropSource<'s> {
         let options = DropOptions { scope: drop_scope(session), all, sums_rounds };
-        let drops = DropSource::new(session.host(), options, &self.counter);
-        Annotated::new(drops, DroppingRules::new(session, &self.rules))
+        DropSource::new(session.host(), options, &self.counter)
     }
 }
 
@@ -74,12 +87,18 @@ impl ProbeReader for DropReader<'_> {
         }
     }
 
+    fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, _: &mut Accounting) {
+        if sample.around.drops.iter().flatten().any(DropSeen::may_be_legacy) {
+            sample.around.legacy_rules = read_legacy(netns);
+        }
+    }
+
     fn end(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
         let (session, is_replay) = (round.session, round.session.host().is_replay());
         if self.watch.counter.borrow().is_none() && !is_replay {
             return;
         }
-        match add_drops(&self.watch.source(session, true, self.sums_rounds), samples, stats) {
+        match add_drops(&self.watch.for_findings(session, self.sums_rounds), samples, stats) {
             Ok(()) => samples.values_mut().for_each(|sample| {
                 sample.around.drops.get_or_insert_default();
             }),
@@ -92,6 +111,20 @@ impl ProbeReader for DropReader<'_> {
             }
         }
     }
+}
+
+/// The tools whose tables the calling thread's namespace has. Without root, in earlier recordings and on kernels without
+/// such tables there are none.
+fn read_legacy(netns: &InNetns<'_>) -> Vec<&'static str> {
+    let (host, mut text) = (netns.host(), Vec::new());
+    let files = [("iptables", "ip_tables_names"), ("ip6tables", "ip6_tables_names")];
+    let mut has_tables = |file: &str| {
+        let path = format!("/proc/thread-self/net/{file}");
+        let key = format!("{path}@{}", netns.netns_id);
+        let read = host.bytes(&key, "", &mut text, |into| sys::fs::read_file(&host.real_path(&path), into));
+        read.is_ok() && !text.is_empty()
+    };
+    files.into_iter().filter(|(_, file)| has_tables(file)).map(|(tool, _)| tool).collect()
 }
 
 /// Adds the drops of all reasons except routine ones to the samples of their namespaces. If some are not counted or
@@ -154,7 +187,6 @@ fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use doctor::seen::Sample;
     use record::{Scan, full_scan};
 
     /// A reading of drops in namespace 7 and outside any namespace, of which some were not counted.

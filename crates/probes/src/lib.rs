@@ -8,6 +8,7 @@
 
 mod arp;
 pub mod baseline;
+mod cgroups;
 mod controls;
 mod counter_window;
 mod descriptors;
@@ -16,6 +17,7 @@ mod drops;
 mod entries;
 mod flows;
 pub mod home;
+mod ipsec;
 mod links;
 mod log_groups;
 pub mod nat;

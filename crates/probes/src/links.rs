@@ -1,6 +1,6 @@
 //! Interfaces: their state, speed and duplex, and IPv6 addresses that another host also has.
 
-use doctor::seen::{AddressSeen, LinkSeen, ModeSeen, Sample};
+use doctor::seen::{AddressSeen, LinkSeen, ModeSeen, Sample, XdpSeen};
 use host::HostError;
 use host::link_modes::{self, LINK_MODES_MAX, LinkMode};
 use host::links::LINKS_MAX;
@@ -11,6 +11,9 @@ use crate::probe::{InNetns, ProbeReader, note_error};
 
 /// `IFA_F_DADFAILED`, include/uapi/linux/if_addr.h.
 const DUPLICATE: u8 = 8;
+
+/// `XDP_ATTACHED_SKB`, include/uapi/linux/if_link.h.
+const XDP_GENERIC: u8 = 2;
 
 /// Reads interfaces at the end of the window.
 pub(crate) struct LinkReader;
@@ -39,6 +42,7 @@ impl ProbeReader for LinkReader {
                 is_bridge: link.is_bridge,
                 is_bridge_port: link.master != 0,
                 // An interface on top of another reports the lower one's mode, which has its own finding.
+                xdp: link.xdp.map(|xdp| XdpSeen { program: xdp.program, is_generic: xdp.mode == XDP_GENERIC }),
                 mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
             });
         }

@@ -12,12 +12,14 @@ use std::time::Duration;
 use sys::Host;
 
 use crate::arp::ArpReader;
+use crate::cgroups::CgroupReader;
 use crate::controls::ControlReader;
 use crate::counter_window::CounterWindow;
 use crate::descriptors::DescriptorReader;
 use crate::dns::DnsReader;
 use crate::drops::{DropReader, DropWatch};
 use crate::flows::FlowReader;
+use crate::ipsec::IpsecReader;
 use crate::links::LinkReader;
 use crate::log_groups::LogGroupReader;
 use crate::neighbours::NeighbourReader;
@@ -45,11 +47,13 @@ impl Lasting {
     fn reader(&self, probe: Probe) -> Box<dyn ProbeReader + '_> {
         match probe {
             Probe::Arp => Box::<ArpReader>::default(),
+            Probe::Cgroups => Box::new(CgroupReader),
             Probe::Controls => Box::new(ControlReader),
             Probe::Descriptors => Box::new(DescriptorReader),
             Probe::Dns => Box::<DnsReader>::default(),
             Probe::Drops => Box::new(DropReader { watch: &self.drops, sums_rounds: self.sums_rounds }),
             Probe::Flows => Box::new(FlowReader),
+            Probe::Ipsec => Box::new(IpsecReader),
             Probe::Links => Box::new(LinkReader),
             Probe::LogGroups => Box::<LogGroupReader>::default(),
             Probe::Neighbours => Box::<NeighbourReader>::default(),

@@ -10,7 +10,8 @@ use testkit::netns::Lab;
 use testkit::routed::Routed;
 
 /// The Python functions that generate traffic.
-const TRAFFIC: &str = concat!(include_str!("traffic.py"), "\n", include_str!("loads.py"));
+const TRAFFIC: &str =
+    concat!(include_str!("traffic.py"), "\n", include_str!("loads.py"), "\n", include_str!("policies.py"));
 
 /// How `doctor` is run.
 pub(super) struct Watch<'w> {

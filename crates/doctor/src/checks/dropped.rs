@@ -66,6 +66,11 @@ impl Surroundings {
         Some(self.drops.as_ref()?.iter().filter(is_here).map(|one| one.count).sum())
     }
 
+    /// Returns all drops.
+    pub(super) fn all_drops(&self) -> Dropped<'_> {
+        Dropped::of(self.drops.as_deref().unwrap_or_default(), |_| true)
+    }
+
     /// Returns the drops that the check `id` explains.
     pub(super) fn dropped(&self, id: &str) -> Dropped<'_> {
         Dropped::of(self.drops.as_deref().unwrap_or_default(), |one| cause_of(&one.reason, &one.place, one.proto) == id)

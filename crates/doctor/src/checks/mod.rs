@@ -7,6 +7,7 @@ mod accepting;
 mod answer_source;
 mod asymmetric_route;
 mod bridge_nf;
+mod cgroup_drop;
 mod checksum;
 mod close_wait;
 mod closed_port;
@@ -29,6 +30,7 @@ mod forwarding_off;
 mod hairpin;
 mod iface_down;
 mod ip_conflict;
+mod ipsec;
 mod ipv6_off;
 mod link_flap;
 mod link_mode;
@@ -82,6 +84,7 @@ mod syn_cookies;
 mod syn_retrans;
 mod tc_xdp_drop;
 mod tcp_memory;
+mod tcp_signature;
 mod ttl_expired;
 mod tw_overflow;
 mod udp_rcvbuf;
@@ -138,6 +141,7 @@ pub const CHECKS: &[&Check] = &[
     &iface_down::CHECK,
     &link_flap::CHECK,
     &neigh_failed::CHECK,
+    &ipsec::CHECK,
     &route_refuses::CHECK,
     &forwarding_off::CHECK,
     &route_localnet::CHECK,
@@ -149,6 +153,8 @@ pub const CHECKS: &[&Check] = &[
     &ct_helper::CHECK,
     &rule_drop::CHECK,
     &tc_xdp_drop::CHECK,
+    &cgroup_drop::CHECK,
+    &tcp_signature::CHECK,
     &ttl_expired::CHECK,
     &mtu_mismatch::CHECK,
     &mtu::CHECK,

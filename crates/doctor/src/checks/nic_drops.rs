@@ -4,6 +4,7 @@ use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
+use super::tc_xdp_drop::in_driver;
 use super::words::{of_object, percent};
 use super::{Check, Findings, Probe, Sample};
 
@@ -16,7 +17,8 @@ pub(super) const CHECK: Check = Check {
     area: "interfaces",
     about: "An interface drops intact packets.",
     rule: "rx_dropped or tx_dropped of an interface grew by at least 10, and by 1 % of its packets, without frames of \
-           protocols that this host does not support. If drops are not counted by reason, rx_dropped is only a hint.",
+           protocols that this host does not support. If drops are not counted by reason, rx_dropped is only a hint. \
+           If an XDP program runs in the interface's driver, the check `tc-xdp-drop` has rx_dropped.",
     sources: "RTM_GETLINK: IFLA_STATS64; the tracepoint kfree_skb via BPF: UNHANDLED_PROTO",
     refuted_by: "protocols that this host does not support (LLDP, other VLANs): they count in rx_dropped and are \
                  harmless.",
@@ -29,6 +31,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         for (iface, moved) in sample.objects(Iface, dropped) {
             let all = sample.objects(Iface, packets).find(|(other, _)| *other == iface);
             let is_rx = dropped == "rx_dropped";
+            if is_rx && in_driver(sample, iface).is_some() {
+                continue;
+            }
             let explained = if is_rx { sample.around.explained(iface) } else { Some(0) };
             let (lost, all) = (moved.grown(), all.map_or(0, |(_, moved)| moved.grown()));
             let lost = lost.saturating_sub(explained.unwrap_or(0));

@@ -5,17 +5,23 @@ use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
-use super::{Check, Findings, Probe, Sample};
-use crate::seen::DropSeen;
+use super::route_refuses::{TABLE_MAIN, without_route};
+use super::words::state;
+use super::{Check, FindingBuilder, Findings, Probe, Sample, ipsec};
+use crate::seen::{DropSeen, RoutingRule, RuleAction};
+
+/// The tables of the kernel: default, main, local (include/uapi/linux/rtnetlink.h). The first is empty on most hosts.
+const KERNELS: [u32; 3] = [253, 254, 255];
 
 pub(super) const CHECK: Check = Check {
     id: "no-route",
-    needs: &[Probe::Drops],
+    needs: &[Probe::Drops, Probe::Ipsec, Probe::Routes],
     area: "routing",
     about: "Packets are dropped because no route leads to their destination.",
     rule: "IpOutNoRoutes or IpExtInNoRoutes grew by at least 3; for IPv6, Ip6OutNoRoutes or Ip6InNoRoutes (without \
-           multicast), which is only a hint, because programs try IPv6 even if there is none.",
-    sources: "/proc/net/snmp, netstat, snmp6",
+           multicast), which is only a hint, because programs try IPv6 even if there is none. Packets that a rule of \
+           policy routing or IPsec refuses are left out.",
+    sources: "/proc/net/snmp, netstat, snmp6; rules and tables via rtnetlink",
     refuted_by: "`ip route get ADDRESS` that finds routes to the destinations.",
     run,
 };
@@ -30,27 +36,80 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         ("IPv4", [(Snmp, "IpOutNoRoutes"), (Netstat, "IpExtInNoRoutes")]),
         ("IPv6", [(Snmp6, "Ip6OutNoRoutes"), (Snmp6, "Ip6InNoRoutes")]),
     ] {
+        let is_v6 = family == "IPv6";
         let lost = match (family, &sample.around.drops) {
             ("IPv6", Some(drops)) => sample.grown(Snmp6, "Ip6OutNoRoutes") + to_hosts(drops),
             _ => counters.iter().map(|(source, name)| sample.grown(*source, name)).sum(),
         };
+        // A rule that refuses packets, and an IPsec policy, have findings of their own.
+        let by_rule = without_route(sample, is_v6).map_or(0, |(_, count)| count);
+        let lost = lost.saturating_sub(by_rule).saturating_sub(ipsec::refused(sample));
         if lost < FEW {
             continue;
         }
         let severity = if family == "IPv4" && lost >= SOME { Severity::Warning } else { Severity::Hint };
         let proof = counters.map(|(source, name)| sample.evidence(source, name, None));
-        found
-            .add(
-                severity,
-                Confidence::Certain,
-                format!("{family} packets are dropped: no route leads to their destination"),
-            )
+        let empty = empty_table(sample, is_v6);
+        let (confidence, why) = match &empty {
+            Some((rule, _)) => {
+                (Confidence::Likely, format!("; the policy routing rule `{}` leads to an empty table", rule.words()))
+            }
+            None if lacks_main(sample, is_v6) => {
+                (Confidence::Likely, "; no policy routing rule leads all packets to the table main".to_owned())
+            }
+            None => (Confidence::Certain, String::new()),
+        };
+        let title = format!("{family} packets are dropped: no route leads to their destination{why}");
+        let routes = empty.as_ref().map(|(_, table)| state(format!("routes in the table {table}"), 0, None));
+        let draft = found
+            .add(severity, confidence, title)
             .object(family)
             .proof(proof.into_iter().flatten())
+            .proof(routes)
             .lost(lost, "packets dropped")
-            .reach(Reach::part(lost, moved_packets(sample)), "packets")
-            .remedy("netwren routes 'destination = default'", "shows whether there is a default route", "");
+            .reach(Reach::part(lost, moved_packets(sample)), "packets");
+        remedies(draft, empty.map(|(rule, _)| rule), is_v6, lacks_main(sample, is_v6));
     }
+}
+
+fn remedies(draft: FindingBuilder<'_>, empty: Option<&RoutingRule>, is_v6: bool, lacks_main: bool) {
+    let rules = if is_v6 { "ip -6 rule" } else { "ip rule" };
+    let draft = draft.remedy("netwren routes 'destination = default'", "shows whether there is a default route", "");
+    let Some(rule) = empty else {
+        if lacks_main {
+            let command = format!("{rules} add lookup main priority 32766");
+            draft.remedy(command, "adds the rule that every network namespace begins with", "");
+        }
+        return;
+    };
+    draft
+        .remedy(format!("{rules} show"), "shows the rules, and so the tables that packets use", "")
+        .remedy("", "add the missing routes to that table: find out which program should fill it", "")
+        .remedy(
+            format!("{rules} del priority {}", rule.priority),
+            "deletes the rule, if it is the only one with this number",
+            "packets that it applies to then use other tables",
+        );
+}
+
+/// True if no rule of policy routing leads all packets to the main table, as one does in every new namespace.
+fn lacks_main(sample: &Sample, is_v6: bool) -> bool {
+    let mut rules = sample.around.rules.iter().filter(|rule| rule.is_v6 == is_v6).peekable();
+    rules.peek().is_some() && !rules.any(|rule| rule.leads_all_to(TABLE_MAIN))
+}
+
+/// Returns the first rule of policy routing that leads to a table without routes, and the number of the table. Such a
+/// rule is harmless if a later one leads to a route, so it explains nothing by itself.
+fn empty_table(sample: &Sample, is_v6: bool) -> Option<(&RoutingRule, u32)> {
+    let tables = sample.around.tables.as_ref()?;
+    let lacking: Vec<&DropSeen> = sample.around.drops.iter().flatten().filter(|one| one.lacks_route()).collect();
+    let is_possible = |rule: &RoutingRule| lacking.is_empty() || lacking.iter().any(|one| rule.applies_to(one));
+    let leads = |rule: &'_ RoutingRule| match rule.action {
+        RuleAction::Lookup(table) if !KERNELS.contains(&table) && !tables.used.contains(&(is_v6, table)) => Some(table),
+        _ => None,
+    };
+    let mut rules = sample.around.rules.iter().filter(|rule| rule.is_v6 == is_v6 && is_possible(rule));
+    rules.find_map(|rule| Some((rule, leads(rule)?)))
 }
 
 /// Returns the packets of both families that this host received or sent.

@@ -9,6 +9,8 @@ use super::Check;
 pub enum Probe {
     /// Hosts that send ARP with an IPv4 address of this host.
     Arp,
+    /// Cgroups with programs that decide on packets.
+    Cgroups,
     /// Control connections without a helper.
     Controls,
     /// File descriptors of processes with waiting connections.
@@ -19,6 +21,8 @@ pub enum Probe {
     Drops,
     /// Entries of connection tracking that were used within the window.
     Flows,
+    /// IPsec policies and states.
+    Ipsec,
     /// Interfaces, and the names of those that other data refers to.
     Links,
     /// Rules that log to groups without a reader.
@@ -29,7 +33,7 @@ pub enum Probe {
     Processes,
     /// Queues of packets for programs.
     Queues,
-    /// Next hops, and destinations that a route refuses.
+    /// Next hops, destinations that a route refuses, and rules of policy routing.
     Routes,
     /// Source ports in use by source NAT.
     SnatPorts,
@@ -41,13 +45,15 @@ pub enum Probe {
 
 impl Probe {
     /// Every probe.
-    pub const ALL: [Probe; 15] = [
+    pub const ALL: [Probe; 17] = [
         Probe::Arp,
+        Probe::Cgroups,
         Probe::Controls,
         Probe::Descriptors,
         Probe::Dns,
         Probe::Drops,
         Probe::Flows,
+        Probe::Ipsec,
         Probe::Links,
         Probe::LogGroups,
         Probe::Neighbours,

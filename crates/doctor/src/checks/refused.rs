@@ -1,30 +1,43 @@
 //! Connections that are refused.
 
 use record::rows::CounterSource::{Netstat, Snmp};
-use record::rows::{Confidence, Severity};
+use record::rows::{Confidence, NetfilterHook, Severity};
 
 use super::reach::Reach;
 use super::syn_retrans::is_wanted;
 use super::{Check, Findings, Probe, Sample};
+use crate::seen::DropSeen;
 
 /// Fewest refusals for a finding; fewer come from programs that merely try.
 const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "refused",
-    needs: &[Probe::Sockets],
+    needs: &[Probe::Drops, Probe::Links, Probe::Sockets],
     area: "services",
-    about: "Connections or datagrams of this host are refused at once: by a closed port, or a reject rule.",
-    rule: "TcpAttemptFails without reset half-open connections of others (at most TcpActiveOpens, and at least a \
-           fifth of it), or ICMP \"unreachable\" messages other than this host's own, grew by at least 5; one such \
-           message is enough if SYNs are retransmitted or attempts fail. It is a warning if more than half of the \
-           attempts fail, or if several connections wait for one peer, or for datagrams if messages answer 1 % of \
-           them; otherwise a hint: monitors, load balancers and programs that try IPv6 first are refused now and then.",
+    about: "Connections or datagrams of this host are refused at once: by a closed port, or a reject rule of another \
+            host.",
+    rule: "TcpAttemptFails without reset half-open connections of others (at most TcpActiveOpens, and at least a fifth \
+           of it), or ICMP \"unreachable\" messages other than this host's own, grew by at least 5; one such message \
+           is enough if SYNs are retransmitted or attempts fail. It is a warning if more than half of the attempts \
+           fail, or if several connections wait for one peer, or for datagrams if messages answer 1 % of them; \
+           otherwise a hint: monitors, load balancers and programs that try IPv6 first are refused now and then.",
     sources: "/proc/net/snmp: AttemptFails, ActiveOpens, InDestUnreachs, OutDestUnreachs, InTimeExcds; netstat: \
               EmbryonicRsts, TCPSynRetrans",
     refuted_by: "programs that look for a free server on purpose.",
     run,
 };
+
+/// Returns how many TCP packets of this host its own rules dropped or rejected.
+fn rejected_here(sample: &Sample) -> u64 {
+    let is_own = |one: &&DropSeen| match one.hook {
+        Some(NetfilterHook::Output | NetfilterHook::Postrouting) => true,
+        Some(NetfilterHook::Input) => sample.around.iface(one.ifindex) == "lo",
+        _ => false,
+    };
+    let dropped = sample.around.dropped("rule-drop");
+    dropped.all.iter().copied().filter(is_own).filter(|one| one.proto == "tcp").map(|one| one.count).sum()
+}
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let grown = |name: &str| sample.grown(Snmp, name);
@@ -34,6 +47,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let unreachable = grown("IcmpInDestUnreachs").saturating_sub(grown("IcmpOutDestUnreachs"));
     let begun = grown("TcpActiveOpens");
     let own = if failed.saturating_mul(5) >= begun { failed.min(begun) } else { 0 };
+    // A rule of this host that rejects its own packets has a finding of its own.
+    let own = own.saturating_sub(rejected_here(sample));
     // The refusing host's kernel limits these answers to one per second.
     let is_told = unreachable > 0 && (own > 0 || sample.grown(Netstat, "TcpExtTCPSynRetrans") > 0);
     let lost = own.max(unreachable);

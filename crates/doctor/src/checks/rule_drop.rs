@@ -1,13 +1,14 @@
 //! Packets dropped by a rule of the packet filter.
 
-use record::Proto;
 use record::rows::CounterSource::{Conntrack, Snmp};
 use record::rows::{Confidence, NetfilterHook, Severity};
+use record::{Addr, Proto};
 
 use super::dropped::Dropped;
 use super::no_route::moved_packets;
 use super::reach::Reach;
-use super::{Check, Findings, Probe, Sample};
+use super::syn_retrans::wait_for;
+use super::{Check, FindingBuilder, Findings, Probe, Sample};
 use crate::seen::{DropSeen, RuleSeen};
 
 /// Fewest drops for a warning; fewer are normal noise.
@@ -54,26 +55,111 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     }
     let severity = if count >= SOME && !is_unsolicited { Severity::Warning } else { Severity::Hint };
     let hook = first.hook.map_or(String::new(), |hook| format!(" at the hook {}", hook.name()));
-    let (subject, confidence) = match &first.rule {
-        Some(rule) if rule.is_certain => (format!("the rule `{}`", rule.text), Confidence::Certain),
-        Some(rule) => (format!("a rule (`{}`)", rule.text), Confidence::Likely),
-        None => ("a rule or policy of the packet filter".to_owned(), Confidence::Certain),
-    };
+    let legacy = legacy_tool(sample, first);
+    let (subject, confidence) = subject(first, legacy);
     let example = first.packet().map_or(String::new(), |packet| format!(", such as {packet}"));
-    let title = format!("{subject} drops packets{hook}{example}");
-    let chain = first.rule.as_ref().and_then(|rule| rule.chain.as_deref()).filter(|chain| is_plain(chain));
-    let (list, effect) = match chain {
-        Some(chain) => (format!("nft -a list chain {chain}"), "shows the chain of this rule"),
-        None => ("nft -a list ruleset".to_owned(), "shows the rules: look for `drop` and for policies"),
+    let element = first.rule.as_ref().and_then(|rule| element_of(rule, first));
+    let is_certain = first.rule.as_ref().is_some_and(|rule| rule.is_certain);
+    let matched = match &element {
+        Some(Element { set, value, .. }) if is_certain => format!(": the set {set} contains {value}"),
+        _ => String::new(),
     };
-    found
+    let verb = if first.rule.as_ref().is_some_and(RuleSeen::rejects) { "rejects" } else { "drops" };
+    let title = format!("{subject} {verb} packets{hook}{example}{matched}");
+    // Connections that cannot be established are few packets.
+    let reach = match kind == Traffic::Own && wait_for(sample, &dropped) {
+        true => Reach::part(count, count),
+        false => kind.reach(count, all),
+    };
+    let draft = found
         .add(severity, confidence, title)
         .object(first.hook.map_or("", NetfilterHook::name))
         .proof(dropped.evidence())
         .lost(count, "packets dropped")
-        .reach(kind.reach(count, all), "packets of this network namespace")
-        .remedy(list, effect, "")
-        .remedy("", "if the packets are wanted, accept them in a rule before the dropping rule", "");
+        .reach(reach, "packets of this network namespace");
+    remedies(draft, first, legacy, element.as_ref());
+}
+
+/// The rule in words, and whether it is certain.
+fn subject(first: &DropSeen, legacy: Option<&str>) -> (String, Confidence) {
+    match (&first.rule, legacy) {
+        (Some(rule), _) if rule.is_certain => (format!("the rule `{}`", rule.text), Confidence::Certain),
+        (Some(rule), _) => (format!("a rule (`{}`)", rule.text), Confidence::Likely),
+        (None, Some(tool)) => (format!("a rule or policy of {tool}-legacy"), Confidence::Likely),
+        (None, None) => ("a rule or policy of the packet filter".to_owned(), Confidence::Certain),
+    }
+}
+
+/// The tool of rules that `nft` does not show, if such rules exist and can have dropped the packet: since Linux 6.12,
+/// those of nft drop packets in another function.
+fn legacy_tool(sample: &Sample, one: &DropSeen) -> Option<&'static str> {
+    let tool = match one.ends?.1.unmapped() {
+        Addr::V4(_) => "iptables",
+        Addr::V6(_) => "ip6tables",
+    };
+    let is_place = !one.place.starts_with("nft_") && one.rule.is_none();
+    (is_place && sample.around.legacy_rules.contains(&tool)).then_some(tool)
+}
+
+fn remedies(draft: FindingBuilder<'_>, first: &DropSeen, legacy: Option<&str>, element: Option<&Element>) {
+    let chain = first.rule.as_ref().and_then(|rule| rule.chain.as_deref()).filter(|chain| is_plain(chain));
+    let draft = match (legacy, chain) {
+        (Some(tool), _) => draft
+            .remedy(
+                format!("{tool}-legacy-save -c"),
+                "shows the rules with their counters: the counter of the dropping rule grows. `nft` does not show them",
+                "",
+            )
+            .remedy("", &format!("if that command does not exist, run `{tool}-save -c`"), ""),
+        (None, Some(chain)) => draft.remedy(format!("nft -a list chain {chain}"), "shows the chain of this rule", ""),
+        (None, None) => draft.remedy("nft -a list ruleset", "shows the rules: look for `drop` and for policies", ""),
+    };
+    let draft = match element {
+        Some(Element { place, value, .. }) if is_plain(place) => draft.remedy(
+            format!("nft get element {place} '{{ {value} }}'"),
+            "shows the element of the set that contains the packet's value; delete it if the packets are wanted",
+            "",
+        ),
+        _ => draft,
+    };
+    draft.remedy("", "if the packets are wanted, accept them in a rule before the dropping rule", "");
+}
+
+/// An element of a named set that a packet matched.
+struct Element {
+    /// Family, table and set.
+    place: String,
+    set: String,
+    value: String,
+}
+
+/// Returns the element of a named set that makes the rule match its first packet. If the rule is certain, so is that
+/// the set contains it.
+fn element_of(rule: &RuleSeen, first: &DropSeen) -> Option<Element> {
+    let mut place = rule.chain.as_deref()?.split(' ');
+    let (family, table) = (place.next()?, place.next()?);
+    // Concatenated keys, such as `ip saddr . tcp dport @set`, are left out.
+    if rule.text.contains(" . ") {
+        return None;
+    }
+    let words: Vec<&str> = rule.text.split(' ').collect();
+    let (from, to) = first.ends?;
+    words.windows(4).find_map(|words| {
+        let (set, keys) = match words {
+            [header, field, "vmap", set] => (set, (*header, *field)),
+            [_, header, field, set] => (set, (*header, *field)),
+            _ => return None,
+        };
+        let value = match keys {
+            ("ip" | "ip6", "saddr") => from.unmapped().to_string(),
+            ("ip" | "ip6", "daddr") => to.unmapped().to_string(),
+            ("tcp" | "udp" | "th", "sport") => first.ports?.0.to_string(),
+            ("tcp" | "udp" | "th", "dport") => first.ports?.1.to_string(),
+            _ => return None,
+        };
+        let set = set.strip_prefix('@')?;
+        Some(Element { place: format!("{family} {table} {set}"), set: set.to_owned(), value })
+    })
 }
 
 /// True if the table and chain names can be typed into a shell without quoting.

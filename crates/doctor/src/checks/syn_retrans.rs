@@ -3,6 +3,7 @@
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
+use super::dropped::Dropped;
 use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample, ecn_syn};
@@ -28,6 +29,13 @@ pub(super) const CHECK: Check = Check {
 /// True if programs need a peer that does not answer: more than a monitor's single attempt waits for it.
 pub(super) fn is_wanted(sample: &Sample) -> bool {
     sample.after.unanswered.values().any(|count| u64::from(*count) >= SOME)
+}
+
+/// True if connections of this host wait for the receiver of these packets.
+pub(super) fn wait_for(sample: &Sample, dropped: &Dropped<'_>) -> bool {
+    let receivers = || dropped.all.iter().filter_map(|one| Some(one.ends?.1.unmapped()));
+    let waiting = sample.after.unanswered.iter().filter(|(_, count)| u64::from(**count) >= SOME);
+    waiting.into_iter().any(|((peer, _), _)| receivers().any(|to| to == peer.addr.unmapped()))
 }
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {

@@ -6,11 +6,14 @@ mod waiting;
 
 use super::*;
 use crate::seen::{
-    Asking, Conflict, Control, ControlKind, Descriptors, Difference, DnsMismatch, DnsServerSeen, DropSeen, FlowCensus,
-    Hold, LateReader, LinkSeen, ModeSeen, Moved, NeighbourSeen, NfQueue, PortsInUse, PublishedPort, RuleSeen,
-    RuleWithoutReader, SmallPath, StaleFlow, Stuck, TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind,
+    Asking, CgroupSeen, Conflict, Control, ControlKind, Descriptors, Difference, DnsMismatch, DnsServerSeen, DropSeen,
+    FlowCensus, Hold, IpsecDirection, IpsecPolicy, LateReader, LinkSeen, ModeSeen, Moved, NeighbourSeen, NfQueue,
+    PortsInUse, PublishedPort, RoutingRule, RuleAction, RuleSeen, RuleWithoutReader, SmallPath, SocketCgroup,
+    StaleFlow, Stuck, TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind, XdpSeen,
 };
-use record::rows::CounterSource::{self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet};
+use record::rows::CounterSource::{
+    self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet, Xfrm,
+};
 
 type Row = (CounterSource, &'static str, &'static str, i64, i64);
 
@@ -181,7 +184,30 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         let (dropped, user_dropped) = (Moved { before: Some(1), after: 8 }, Moved { before: None, after: 8 });
         sample.around.queues.push(NfQueue { number: 3, waiting: 1024, dropped, user_dropped });
     }),
-    ("packet-drop", Severity::Hint, |sample| dropped(sample, drop_of("XFRM_POLICY", "xfrm_output_resume", 9))),
+    ("packet-drop", Severity::Hint, |sample| dropped(sample, drop_of("TCP_INVALID_SYN", "tcp_v4_rcv", 9))),
+    ("ipsec", Severity::Warning, |sample| {
+        sample.around.ipsec = vec![policy(false, 0)];
+        sample.counters_of(&[(Xfrm, "XfrmOutNoStates", "", 2, 11)]);
+        dropped(sample, drop_of("NOT_SPECIFIED", "dst_discard_out", 9));
+    }),
+    ("ipsec", Severity::Warning, |sample| sample.counters_of(&[(Xfrm, "XfrmInTmplMismatch", "", 2, 11)])),
+    ("ipsec", Severity::Warning, |sample| dropped(sample, drop_of("XFRM_POLICY", "xfrm_output_resume", 9))),
+    ("cgroup-drop", Severity::Warning, |sample| dropped(sample, drop_of("BPF_CGROUP_EGRESS", "ip_finish_output", 9))),
+    ("cgroup-drop", Severity::Warning, |sample| filtered(sample, "/a/b")),
+    ("tcp-signature", Severity::Warning, |sample| sample.counters_of(&[(Netstat, "TcpExtTCPMD5Failure", "", 2, 11)])),
+    ("tcp-signature", Severity::Hint, |sample| sample.counters_of(&[(Netstat, "TcpExtTCPMD5Unexpected", "", 2, 11)])),
+    ("tc-xdp-drop", Severity::Warning, |sample| dropped(sample, drop_of("NOT_SPECIFIED", "veth_xdp_rcv_skb", 9))),
+    ("tc-xdp-drop", Severity::Warning, |sample| {
+        let xdp = Some(XdpSeen { program: 7, is_generic: false });
+        sample.around.links.insert(0, LinkSeen { index: 9, name: "eth9".into(), xdp, ..LinkSeen::default() });
+        sample.around.drops = Some(Vec::new());
+        sample.counters_of(&[(Iface, "rx_dropped", "eth9", 0, 80), (Iface, "rx_packets", "eth9", 0, 400)]);
+    }),
+    ("route-refuses", Severity::Warning, |sample| {
+        sample.around.rules = vec![routing_rule(RuleAction::Refuse("unreachable"), "0.0.0.0/0")];
+        sample.around.tables.get_or_insert_default().with_default.insert((false, 254));
+        sample.counters_of(&[(Snmp, "IpOutNoRoutes", "", 0, 40)]);
+    }),
     ("packet-drops", Severity::Warning, |sample| dropped(sample, drop_of("PACKET_SOCK_ERROR", "tpacket_rcv", 9))),
     ("netlink-overrun", Severity::Warning, |sample| {
         sample.before.netlink = vec![queue(4, "netlink netfilter port 7", 1, 1)];
@@ -366,6 +392,46 @@ fn expired(sample: &mut Sample) {
     dropped(sample, from_other("udp", (7, 40_000)));
 }
 
+/// An IPsec policy for packets from and to [`PEER`].
+fn policy(blocks: bool, states: u32) -> IpsecPolicy {
+    IpsecPolicy {
+        direction: IpsecDirection::Out,
+        from: record::Prefix::host(PEER),
+        to: record::Prefix::host(PEER),
+        proto: "",
+        dport: 0,
+        priority: 0,
+        index: 17,
+        blocks,
+        tunnel: String::new(),
+        states,
+        larval: 0,
+    }
+}
+
+/// A rule of policy routing for packets to a prefix.
+fn routing_rule(action: RuleAction, to: &str) -> RoutingRule {
+    RoutingRule {
+        is_v6: false,
+        priority: 5,
+        from: "0.0.0.0/0".parse().unwrap(),
+        to: to.parse().unwrap(),
+        proto: "",
+        dports: None,
+        has_more: false,
+        action,
+        text: format!("from all to {to}"),
+    }
+}
+
+/// Packets that a filter drops for a socket of the cgroup `/a/b`, while this cgroup has programs.
+fn filtered(sample: &mut Sample, cgroup: &str) {
+    sample.around.cgroups.push(CgroupSeen { path: cgroup.into(), ingress: 1, egress: 0 });
+    let of_socket = SocketCgroup { proto: record::Proto::Tcp, port: 80, path: "/a/b".into() };
+    sample.around.cgroups_of_sockets.push(of_socket);
+    dropped(sample, DropSeen { ports: Some((40_000, 80)), ..drop_of("SOCKET_FILTER", "tcp_v4_rcv", 90) });
+}
+
 fn drop_of(reason: &str, place: &str, count: u64) -> DropSeen {
     let (reason, place) = (reason.to_owned(), place.to_owned());
     DropSeen { reason, place, ifindex: 2, proto: "tcp", ends: Some((PEER, PEER)), count, ..DropSeen::default() }
@@ -513,7 +579,7 @@ fn what_is_routine_is_no_finding() {
         dropped(sample, DropSeen { hook, ports: Some((40_000, 23)), ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
         sample.counters_of(&[(Snmp, "IpInReceives", "", 0, 500)]);
     });
-    silent(|sample| dropped(sample, drop_of("XFRM_POLICY", "xfrm_output_resume", 4)));
+    silent(|sample| dropped(sample, drop_of("TCP_INVALID_SYN", "tcp_v4_rcv", 4)));
     // An interface that is down and unused: a bridge without containers.
     silent(|sample| {
         let link = LinkSeen { name: "docker0".into(), flags: 1, has_address: true, ..LinkSeen::default() };
@@ -686,6 +752,166 @@ fn a_firewall_at_its_work_is_no_warning() {
         }),
         Some(Severity::Hint)
     );
+}
+
+/// The title of the first finding.
+fn title_of(make: MakeIll) -> String {
+    let mut sample = Sample::of(&[]);
+    make(&mut sample);
+    diagnose(&[sample]).first().map_or(String::new(), |one| one.title.clone())
+}
+
+#[test]
+fn ipsec_and_policy_routing_are_told_apart() {
+    assert_eq!(
+        title_of(|sample| {
+            // A policy with a state, and one for other packets, have nothing to do with it.
+            let other = IpsecPolicy { to: "203.0.113.0/24".parse().unwrap(), ..policy(false, 0) };
+            sample.around.ipsec = vec![policy(false, 3), policy(true, 0), other, policy(false, 0)];
+            sample.around.rules = vec![routing_rule(RuleAction::Refuse("prohibit"), "203.0.113.0/24")];
+            sample.counters_of(&[(Xfrm, "XfrmOutNoStates", "", 2, 11)]);
+            dropped(sample, drop_of("NOT_SPECIFIED", "dst_discard_out", 9));
+        }),
+        "the IPsec policy `out 192.0.2.9 to 192.0.2.9` drops packets: no state (SA) protects them, such as 192.0.2.9 \
+         to 192.0.2.9 (tcp)"
+    );
+    // A rule that refuses these packets, a blackhole for others, and IPsec that lost packets before the window.
+    assert_eq!(
+        title_of(|sample| {
+            sample.around.refused.push(("203.0.113.0/24".into(), "blackhole"));
+            let prohibit = RuleAction::Refuse("prohibit");
+            sample.around.rules =
+                vec![routing_rule(prohibit, "203.0.113.0/24"), routing_rule(prohibit, "192.0.2.0/24")];
+            sample.counters_of(&[(Xfrm, "XfrmOutNoStates", "", 11, 11)]);
+            dropped(sample, drop_of("NOT_SPECIFIED", "ip_error", 9));
+        }),
+        "the policy routing rule `5: from all to 192.0.2.0/24 prohibit` drops packets, such as 192.0.2.9 to 192.0.2.9 \
+         (tcp)"
+    );
+    // IPsec refuses packets of programs, which seem to have no route.
+    let rows = [(Xfrm, "XfrmOutPolBlock", "", 0, 9), (Snmp, "IpOutNoRoutes", "", 0, 9)];
+    let found = diagnose(&[Sample::of(&rows)]);
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), ["ipsec"]);
+    assert_eq!(severity_of("ipsec", |sample| sample.counters_of(&[(Xfrm, "XfrmInError", "", 0, 2)])), None);
+}
+
+#[test]
+fn a_rule_that_refuses_is_no_missing_route() {
+    let with = |to: &'static str, has_default: bool| {
+        let mut sample = Sample::of(&[(Snmp, "IpOutNoRoutes", "", 0, 40)]);
+        sample.around.rules = vec![routing_rule(RuleAction::Refuse("unreachable"), to)];
+        let tables = sample.around.tables.get_or_insert_default();
+        if has_default {
+            tables.with_default.insert((false, 254));
+        }
+        dropped(&mut sample, drop_of("IP_OUTNOROUTES", "ip_queue_xmit", 40));
+        diagnose(&[sample])[0].id
+    };
+    assert_eq!([with("192.0.2.0/24", false), with("203.0.113.0/24", true)], ["route-refuses", "no-route"]);
+    // A VPN's rule that keeps traffic inside: without a default route, packets have no route anyway.
+    let vpn = |sample: &mut Sample| {
+        sample.around.rules = vec![routing_rule(RuleAction::Refuse("unreachable"), "0.0.0.0/0")];
+        sample.around.tables = Some(Default::default());
+        sample.counters_of(&[(Snmp, "IpOutNoRoutes", "", 0, 40)]);
+    };
+    assert_eq!(severity_of("no-route", vpn), Some(Severity::Warning));
+}
+
+#[test]
+fn rules_and_empty_tables() {
+    let with = |rules: Vec<RoutingRule>| {
+        let mut sample = Sample::of(&[(Snmp, "IpOutNoRoutes", "", 0, 40)]);
+        sample.around.tables.get_or_insert_default().used.extend([(false, 7), (true, 8), (false, 254)]);
+        sample.around.rules = rules;
+        diagnose(&[sample])[0].title.clone()
+    };
+    let (lookup, all) = (RuleAction::Lookup, "0.0.0.0/0");
+    let main = || routing_rule(lookup(254), all);
+    assert!(with(vec![routing_rule(lookup(8), all), main()]).ends_with("lookup 8` leads to an empty table"));
+    assert!(with(vec![routing_rule(lookup(7), all)]).ends_with("leads all packets to the table main"));
+    for fine in [vec![], vec![main()], vec![routing_rule(lookup(7), all), main(), routing_rule(lookup(253), all)]] {
+        assert!(with(fine).ends_with("their destination"));
+    }
+}
+
+#[test]
+fn programs_of_cgroups_and_filters_of_sockets_are_told_apart() {
+    assert_eq!(severity_of("cgroup-drop", |sample| filtered(sample, "/a")), Some(Severity::Warning));
+    assert_eq!(severity_of("cgroup-drop", |sample| filtered(sample, "/")), Some(Severity::Warning));
+    // The programs belong to another cgroup, or decide on packets to send only.
+    assert_eq!(severity_of("socket-filter", |sample| filtered(sample, "/a/bc")), Some(Severity::Hint));
+    let egress = |sample: &mut Sample| {
+        filtered(sample, "/a/b");
+        sample.around.cgroups = vec![CgroupSeen { path: "/a/b".into(), ingress: 0, egress: 1 }];
+    };
+    assert_eq!(severity_of("socket-filter", egress), Some(Severity::Hint));
+}
+
+#[test]
+fn drops_in_a_driver_are_those_of_its_xdp_program() {
+    let with = |is_generic| {
+        let xdp = Some(XdpSeen { program: 7, is_generic });
+        let mut sample = Sample::of(&[(Iface, "rx_dropped", "eth9", 0, 40), (Iface, "rx_packets", "eth9", 0, 400)]);
+        sample.around.drops = Some(Vec::new());
+        sample.around.links.push(LinkSeen { index: 9, name: "eth9".into(), xdp, ..LinkSeen::default() });
+        diagnose(&[sample]).iter().map(|one| one.id).collect::<Vec<_>>()
+    };
+    assert_eq!([with(false), with(true)], [["tc-xdp-drop"], ["nic-drops"]]);
+}
+
+#[test]
+fn the_element_of_a_set_is_named() {
+    let with = |rule: &str, is_certain| {
+        let mut sample = Sample::of(&[]);
+        let rule = Some(RuleSeen { text: rule.into(), chain: Some("ip f c".into()), is_certain });
+        let one = DropSeen { rule, ports: Some((5, 80)), ..drop_of("NETFILTER_DROP", "nft_do_chain", 60) };
+        dropped(&mut sample, DropSeen { hook: Some(record::rows::NetfilterHook::Forward), ..one });
+        let found = diagnose(&[sample]);
+        let get = found[0].remedy.iter().find(|one| one.command.starts_with("nft get"));
+        get.map(|one| one.command.clone()).unwrap_or_default()
+    };
+    let by_source = "nft get element ip f bad '{ 192.0.2.9 }'";
+    assert_eq!(with("ip f c handle 4: ip saddr @bad drop", true), by_source);
+    assert_eq!(with("ip f c handle 4: ip saddr vmap @bad", true), by_source);
+    assert_eq!(with("ip f c handle 4: tcp dport @bad counter drop", true), "nft get element ip f bad '{ 80 }'");
+    for none in
+        ["ip saddr != @good drop", "ip saddr . tcp dport @bad drop", "add @bad { ip saddr }", "tcp dport 80 drop"]
+    {
+        assert_eq!(with(&format!("ip f c handle 4: {none}"), true), "");
+    }
+    assert_eq!(with("ip f c handle 4: ip saddr @bad drop", false), by_source, "shows whether it was this rule");
+    assert_eq!(with("ip f c handle 4: ip saddr @$(id) drop", true), "", "a name that a shell would run");
+}
+
+#[test]
+fn rules_of_the_older_kind_are_listed_by_their_own_tool() {
+    let with = |place, legacy: &[&'static str]| {
+        let mut sample = Sample::of(&[]);
+        let hook = Some(record::rows::NetfilterHook::Forward);
+        dropped(&mut sample, DropSeen { hook, ..drop_of("NETFILTER_DROP", place, 60) });
+        sample.around.legacy_rules = legacy.to_vec();
+        diagnose(&[sample])[0].remedy[0].command.clone()
+    };
+    assert_eq!(with("nf_hook_slow", &["iptables"]), "iptables-legacy-save -c");
+    for (place, legacy) in
+        [("nft_do_chain", &["iptables"][..]), ("nf_hook_slow", &["ip6tables"]), ("nf_hook_slow", &[])]
+    {
+        assert_eq!(with(place, legacy), "nft -a list ruleset");
+    }
+}
+
+#[test]
+fn a_rule_of_this_host_that_rejects_is_no_refusing_host() {
+    let with = |hook| {
+        let mut sample = Sample::of(&[(Snmp, "TcpAttemptFails", "", 0, 80), (Snmp, "TcpActiveOpens", "", 0, 90)]);
+        let rule = Some(RuleSeen { text: "inet f c handle 2: reject".into(), chain: None, is_certain: true });
+        dropped(&mut sample, DropSeen { hook: Some(hook), rule, ..drop_of("NETFILTER_DROP", "nft_do_chain", 80) });
+        let found = diagnose(&[sample]);
+        assert!(found.iter().any(|one| one.id == "rule-drop" && one.title.contains("rejects packets")));
+        found.iter().any(|one| one.id == "refused")
+    };
+    use record::rows::NetfilterHook::{Forward, Output};
+    assert_eq!([with(Output), with(Forward)], [false, true]);
 }
 
 #[test]
@@ -1142,11 +1368,16 @@ fn forget(sample: &mut Sample, probe: Probe) {
     let around = &mut sample.around;
     match probe {
         Probe::Arp => around.conflicts.clear(),
+        Probe::Cgroups => {
+            around.cgroups.clear();
+            around.cgroups_of_sockets.clear();
+        }
         Probe::Controls => around.controls.clear(),
         Probe::Descriptors => sample.descriptors.clear(),
         Probe::Dns => around.dns = Default::default(),
         Probe::Drops => around.drops = None,
         Probe::Flows => around.flows = FlowCensus::default(),
+        Probe::Ipsec => around.ipsec.clear(),
         Probe::Links => {
             around.links.clear();
             around.addresses.clear();
@@ -1159,6 +1390,8 @@ fn forget(sample: &mut Sample, probe: Probe) {
         Probe::Routes => {
             around.gateways.clear();
             around.refused.clear();
+            around.rules.clear();
+            around.tables = None;
         }
         Probe::SnatPorts => around.snat_ports = None,
         Probe::Sockets => (sample.before, sample.after) = Default::default(),

@@ -17,6 +17,10 @@ const AT_PLACES: &[(&str, &str, &str)] = &[
     ("NOT_SPECIFIED", "ip6_pkt_drop", "route-refuses"),
     ("NOT_SPECIFIED", "ip6_pkt_discard", "route-refuses"),
     ("NOT_SPECIFIED", "ip6_pkt_prohibit", "route-refuses"),
+    // XDP_DROP has no reason: generic XDP, and XDP in the driver veth.
+    ("NOT_SPECIFIED", "do_xdp_generic", "tc-xdp-drop"),
+    ("NOT_SPECIFIED", "netif_receive_generic_xdp", "tc-xdp-drop"),
+    ("NOT_SPECIFIED", "veth_xdp_rcv_skb", "tc-xdp-drop"),
     ("NOT_SPECIFIED", "__dev_forward_skb", "mtu-mismatch"),
     ("NOT_SPECIFIED", "__dev_forward_skb2", "mtu-mismatch"),
     ("NOT_SPECIFIED", "noop_enqueue", "iface-down"),
@@ -31,8 +35,23 @@ const AT_PLACES: &[(&str, &str, &str)] = &[
 /// Reasons that a check explains wherever they occur.
 const REASONS: &[(&str, &[&str])] = &[
     ("rule-drop", &["NETFILTER_DROP"]),
-    ("tc-xdp-drop", &["TC_INGRESS", "TC_EGRESS", "XDP", "BPF_CGROUP_EGRESS", "CAN_RX_INVALID_FRAME"]),
+    ("tc-xdp-drop", &["TC_INGRESS", "TC_EGRESS", "XDP", "CAN_RX_INVALID_FRAME"]),
+    ("cgroup-drop", &["BPF_CGROUP_EGRESS"]),
     ("socket-filter", &["SOCKET_FILTER"]),
+    ("ipsec", &["XFRM_POLICY"]),
+    (
+        "tcp-signature",
+        &[
+            "TCP_MD5NOTFOUND",
+            "TCP_MD5UNEXPECTED",
+            "TCP_MD5FAILURE",
+            "TCP_AONOTFOUND",
+            "TCP_AOUNEXPECTED",
+            "TCP_AOKEYNOTFOUND",
+            "TCP_AOFAILURE",
+            "TCP_AUTH_HDR",
+        ],
+    ),
     ("rp-filter", &["IP_RPFILTER"]),
     ("forwarding-off", &["IP_INADDRERRORS"]),
     ("no-route", &["IP_INNOROUTES", "IP_OUTNOROUTES"]),

@@ -48,6 +48,11 @@ pub struct RuleSeen {
 }
 
 impl RuleSeen {
+    /// True if it is a rule that also answers the packet.
+    pub(crate) fn rejects(&self) -> bool {
+        self.text.split(' ').any(|word| word == "reject")
+    }
+
     /// True if it is a chain's policy: no rule accepted the packet.
     pub(crate) fn is_policy(&self) -> bool {
         self.text.ends_with(" policy drop")
@@ -58,6 +63,21 @@ impl DropSeen {
     /// True if it was dropped where the kernel refuses a destination: the routes then show the cause.
     pub fn is_refused(&self) -> bool {
         cause_of(&self.reason, &self.place, self.proto) == "route-refuses"
+    }
+
+    /// True if a rule of the older kind can have dropped it, which nft does not show.
+    pub fn may_be_legacy(&self) -> bool {
+        self.reason == "NETFILTER_DROP" && !self.place.starts_with("nft_")
+    }
+
+    /// True if it had no route, as the kernel says: an `unreachable` rule of policy routing may be the cause.
+    pub fn lacks_route(&self) -> bool {
+        ["IP_INNOROUTES", "IP_OUTNOROUTES"].contains(&self.reason.as_str())
+    }
+
+    /// True if a filter dropped it that may be a cgroup's program.
+    pub fn may_be_of_cgroup(&self) -> bool {
+        ["cgroup-drop", "socket-filter"].contains(&cause_of(&self.reason, &self.place, self.proto))
     }
 
     /// True if rules dropped it, and a control connection may have negotiated its ports.

@@ -22,6 +22,17 @@ pub struct LinkSeen {
     pub is_bridge_port: bool,
     /// Speed and duplex; `None` if the driver does not report both.
     pub mode: Option<ModeSeen>,
+    /// Its XDP program, if it has one.
+    pub xdp: Option<XdpSeen>,
+}
+
+/// An XDP program on an interface.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct XdpSeen {
+    /// The kernel's id of the program; 0 if there are several.
+    pub program: u32,
+    /// True if it runs in the kernel (generic mode); false if it runs in the driver or the card.
+    pub is_generic: bool,
 }
 
 /// An address of an interface.

@@ -4,15 +4,18 @@ use crate::nat::Ports;
 use record::{Addr, Prefix};
 
 use super::arp::Conflict;
+use super::cgroups::{CgroupSeen, SocketCgroup};
 use super::controls::Control;
 use super::dns::DnsSeen;
 use super::drops::DropSeen;
 use super::flows::FlowCensus;
+use super::ipsec::IpsecPolicy;
 use super::links::{AddressSeen, LinkSeen};
 use super::log_groups::RuleWithoutReader;
 use super::neighbours::NeighbourSeen;
 use super::processes::ProcessSeen;
 use super::queues::NfQueue;
+use super::routing_rules::{RoutingRule, TablesSeen};
 use super::unix::UnixQueue;
 
 /// Surroundings of the counters and sockets of a network namespace.
@@ -36,6 +39,19 @@ pub struct Surroundings {
     pub gateways: Vec<Addr>,
     /// Destinations that a route refuses, as text: `203.0.113.0/24`, with the route's type.
     pub refused: Vec<(String, &'static str)>,
+    /// The tools whose rules of the older kind the kernel has, which nft does not show: `iptables`, `ip6tables`. Read only
+    /// if packets were dropped where such rules drop them.
+    pub legacy_rules: Vec<&'static str>,
+    /// Rules of policy routing; read only if packets were refused or had no route.
+    pub rules: Vec<RoutingRule>,
+    /// Tables that have routes; `None` if routes were not read.
+    pub tables: Option<TablesSeen>,
+    /// IPsec policies that protect or block packets; read only if IPsec dropped packets.
+    pub ipsec: Vec<IpsecPolicy>,
+    /// Cgroups with programs that decide on packets; read only if packets were dropped that such programs can drop.
+    pub cgroups: Vec<CgroupSeen>,
+    /// The cgroups of the sockets whose packets a filter dropped.
+    pub cgroups_of_sockets: Vec<SocketCgroup>,
     /// Processes that own sockets with a queue.
     pub processes: Vec<ProcessSeen>,
     /// Unix sockets with a queue at both readings.

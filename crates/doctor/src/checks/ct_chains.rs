@@ -44,7 +44,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof([state("entries", entries, buckets)])
         .remedy(
             format!("sysctl -w net.netfilter.nf_conntrack_buckets={wanted}"),
-            "sets more buckets; must be set in the first network namespace",
+            "sets more buckets",
             "each bucket takes 8 bytes of kernel memory; packets wait while the table is rehashed",
         );
     match refused {

@@ -3,6 +3,8 @@
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
 
+use super::ct_full::ENTRIES_LEAST;
+use super::remedy::larger;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -29,5 +31,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .object("nf_conntrack")
         .proof(proof.into_iter().flatten())
         .lost(evicted, "entries evicted")
+        .remedy(
+            format!("sysctl -w net.netfilter.nf_conntrack_max={}", larger(max, ENTRIES_LEAST)),
+            "allows more entries",
+            "an entry takes 256 to 384 bytes of kernel memory",
+        )
         .remedy("netwren nat advise", "shows the recommended limit and its cost", "");
 }

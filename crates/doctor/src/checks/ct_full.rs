@@ -3,10 +3,13 @@
 use record::rows::CounterSource::Conntrack;
 use record::rows::{Confidence, Severity};
 
+use super::remedy::larger;
 use super::{Check, Findings, Sample};
 
 /// The table counts as full from this percentage of its limit on: the kernel then begins to evict entries.
 const FULL_PERCENT: i64 = 95;
+/// Fewest entries that a remedy allows: a smaller table is soon full again.
+pub(super) const ENTRIES_LEAST: i64 = 65_536;
 
 pub(super) const CHECK: Check = Check {
     id: "ct-full",
@@ -39,8 +42,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(proof.into_iter().flatten())
         .lost(dropped, "packets of new connections dropped")
         .remedy(
-            format!("sysctl -w net.netfilter.nf_conntrack_max={}", limit.saturating_mul(2)),
-            "allows twice as many entries; must be set in the first network namespace",
+            format!("sysctl -w net.netfilter.nf_conntrack_max={}", larger(Some(limit), ENTRIES_LEAST)),
+            "allows more entries",
             "an entry takes 256 to 384 bytes of kernel memory; `netwren nat advise` computes the total",
         )
         .remedy("netwren nat top", "shows the clients with the most entries", "");

@@ -69,13 +69,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof([state(format!("tracked connections to port {port} without a helper"), without, None)])
         .lost(count, "packets dropped")
         .remedy(
-            format!("nft 'add ct helper inet TABLE {name} {{ type \"{name}\" protocol {proto}; }}'"),
-            "declares the helper in the table of the rules",
-            "",
-        )
-        .remedy(
-            format!("nft 'insert rule inet TABLE CHAIN {proto} dport {port} ct helper set \"{name}\"'"),
-            "assigns it to new connections, so that `ct state related` accepts their data",
+            format!("nft '{}'", helper_table(name, proto, port)),
+            "makes a helper inspect new connections, so that `ct state related` accepts their data",
             "the helper opens ports that either end names: restrict it to known hosts",
         )
         .remedy(
@@ -83,6 +78,17 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             "or accept the ports in a separate rule, which TLS requires: helpers cannot read encrypted connections",
             "",
         );
+}
+
+/// A table that assigns the helper to forwarded and own connections, after connection tracking (priority -200).
+fn helper_table(name: &str, proto: &str, port: u16) -> String {
+    let chain = |hook: &str| {
+        format!(
+            "chain {hook} {{ type filter hook {hook} priority -150; {proto} dport {port} ct helper set \"{name}\"; }};"
+        )
+    };
+    let helper = format!("ct helper {name} {{ type \"{name}\" protocol {proto}; }};");
+    format!("table inet {name}_helper {{ {helper} {} {} }}", chain("prerouting"), chain("output"))
 }
 
 /// True if the packet belongs to a data connection that this control connection can have negotiated.

@@ -28,6 +28,14 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if invalid < SOME || invalid.saturating_mul(100) < packets || super::asymmetric_route::is_one_way(sample) {
         return;
     }
+    let log = match sample.is_first() {
+        true => "makes the kernel log why they are invalid",
+        // The kernel does not log for other namespaces.
+        false => {
+            "makes the kernel log why they are invalid, if net.netfilter.nf_log_all_netns is 1 in the first network \
+             namespace"
+        }
+    };
     let title = format!("{} of the packets match no tracked connection", percent(invalid, packets.max(invalid)));
     found
         .add(Severity::Warning, Confidence::Likely, title)
@@ -37,7 +45,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .reach(Reach::Nobody, "")
         .remedy(
             "sysctl -w net.netfilter.nf_conntrack_log_invalid=255",
-            "makes the kernel log why they are invalid",
+            log,
             "one log line per packet: set it back to 0",
         )
         .remedy(

@@ -29,7 +29,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .proof([state(format!("dadfailed of {addr}"), 1, None)])
             .cost("the address is not reachable on this host; connections to it reach the other host")
             .remedy(
-                format!("ip -6 addr del {addr} dev {name}"),
+                // `ip addr del` needs the length of the prefix.
+                format!("ip -6 addr flush dev {name} to {addr}"),
                 "removes the address; then assign a free one",
                 "services bound to it fail",
             );

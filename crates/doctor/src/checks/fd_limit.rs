@@ -8,6 +8,8 @@ use crate::seen::Descriptors;
 
 /// Fewest open descriptors for a finding, in percent of the limit.
 const MANY_PERCENT: u64 = 90;
+/// Default of fs.nr_open: the kernel refuses larger limits.
+const OPEN_MAX: u64 = 1_048_576;
 
 pub(super) const CHECK: Check = Check {
     id: "fd-limit",
@@ -34,6 +36,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let is_over = one.used >= one.limit;
         let severity = if is_over { Severity::Critical } else { Severity::Warning };
         let title = format!("{} has {} of {} file descriptors open", one.process, one.used, one.limit);
+        // Beyond fs.nr_open no process is allowed more.
+        let command = (one.limit < OPEN_MAX).then(|| {
+            let more = one.limit.saturating_mul(4).min(OPEN_MAX);
+            let effect = "allows the process more, until it ends; LimitNOFILE= in its unit makes this permanent";
+            (format!("prlimit --pid {} --nofile={more}", one.pid), effect, "")
+        });
         let waiting = sample.after.listeners.iter().filter(|listener| listener.owner.pid == Some(one.pid));
         found
             .add(severity, Confidence::Certain, title)
@@ -43,10 +51,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 state(format!("accept queue of {}", listener.name), listener.queue, listener.limit.map(i64::from))
             }))
             .cost(if is_over { "accept() fails: connections wait, then are lost" } else { "soon accept() fails" })
+            .remedies(command)
             .remedy(
-                format!("prlimit --pid {} --nofile={}", one.pid, one.limit.saturating_mul(4)),
-                "allows the process four times as many, until it ends; LimitNOFILE= in its unit makes this permanent",
-                "a program that leaks file descriptors must be fixed instead",
+                "",
+                "if the program leaks file descriptors, a larger limit only delays the end: it must be fixed",
+                "",
             );
     }
 }

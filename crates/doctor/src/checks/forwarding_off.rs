@@ -31,6 +31,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             continue;
         }
         let name = setting.replace('/', ".");
+        let risk = match source {
+            Snmp => "the host then forwards all packets that its firewall accepts",
+            _ => {
+                "the host then forwards all packets that its firewall accepts, and ignores router advertisements \
+                 unless accept_ra is 2"
+            }
+        };
         let title = format!("packets for other hosts are dropped: forwarding is off{}", dropped.example());
         found
             .add(Severity::Warning, Confidence::Likely, title)
@@ -39,10 +46,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .proof([super::words::state(format!("net.{name}"), 0, Some(1))])
             .proof(dropped.evidence())
             .lost(lost, "packets dropped")
-            .remedy(
-                format!("sysctl -w net.{name}=1"),
-                "enables forwarding on this host",
-                "the host then forwards all packets that its firewall accepts",
-            );
+            .remedy(format!("sysctl -w net.{name}=1"), "enables forwarding on this host", risk);
     }
 }

@@ -33,7 +33,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         (drops, drops > 0 || is_asked || is_unrouted)
     };
     // The loopback interface has its address only while it is up.
-    for link in sample.around.links.iter().filter(|link| link.has_address || link.name == "lo") {
+    let is_meant = |link: &&LinkSeen| link.has_address || link.name == "lo";
+    let set_down = sample.around.links.iter().filter(is_meant).filter(|link| link.down() == Some(SET_DOWN));
+    let is_only_one = set_down.count() == 1;
+    for link in sample.around.links.iter().filter(is_meant) {
         let Some(how) = link.down() else { continue };
         // The check `link-flap` covers a link that goes up and down.
         if super::link_flap::times(sample, &link.name) > 1 {
@@ -55,7 +58,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             lost => draft.lost(lost, "packets lost"),
         };
         match how {
-            SET_DOWN => draft.remedy(format!("ip link set {name} up"), "brings the interface up", ""),
+            SET_DOWN if drops > 0 || is_only_one => draft.remedy(
+                format!("ip link set {name} up"),
+                "brings the interface up; routes that were added by hand must be added again",
+                "",
+            ),
+            SET_DOWN => draft.remedy("ip -br link", "shows all interfaces: several are set down", ""),
             _ => draft.remedy("", "check the cable, the switch port, or the process at the other end", ""),
         };
     }

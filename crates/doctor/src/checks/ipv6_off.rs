@@ -33,8 +33,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
         .remedy(
-            format!("sysctl -w net.ipv6.conf.{name}.disable_ipv6=0"),
-            "enables IPv6 on the interface",
+            // With slashes, a dot in the name stays a dot.
+            format!("sysctl -w net/ipv6/conf/{name}/disable_ipv6=0"),
+            "enables IPv6 on the interface; then assign its addresses again: disabling it removed them",
             "services become reachable over IPv6, unprotected by rules for IPv4 only",
         );
 }

@@ -1,5 +1,6 @@
 //! Packets with an impossible source or destination.
 
+use record::Addr;
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
@@ -37,15 +38,17 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         None => format!("packets with invalid addresses arrive{}", dropped.example()),
     };
     let iface = sample.around.iface(first.ifindex);
-    let addr = first.ends.map_or("ADDRESS".to_owned(), |(from, _)| from.unmapped().to_string());
-    let arping = format!("arping -D -c 3 -I {} {addr}", argument(&iface, "IFACE"));
+    let asks = first.ends.filter(|(from, _)| own && matches!(from.unmapped(), Addr::V4(_))).map(|(from, _)| {
+        let command = format!("arping -D -c 3 -I {} {}", argument(&iface, "IFACE"), from.unmapped());
+        (command, "asks whether another host has the address", "")
+    });
     found
         .add(Severity::Warning, Confidence::Likely, title)
-        .object(iface)
+        .object(iface.as_str())
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
         .reach(if own { Reach::part(dropped.count, dropped.count) } else { Reach::Nobody }, "")
-        .remedy(arping, "checks whether another host has the address", "")
+        .remedies(asks)
         .remedy(
             "",
             "give one of the two another address; a loop of cables or bridges also returns a host's own packets",

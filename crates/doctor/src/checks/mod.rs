@@ -7,6 +7,7 @@ mod accepting;
 mod answer_source;
 mod asymmetric_route;
 mod bridge_nf;
+mod causes;
 mod cgroup_drop;
 mod checksum;
 mod close_wait;
@@ -67,6 +68,7 @@ mod rcv_prune;
 mod reach;
 mod reassembly;
 mod refused;
+mod remedy;
 mod reordering;
 mod retransmits;
 mod route_localnet;
@@ -98,7 +100,7 @@ mod words;
 pub use probe::{Probe, probes_of};
 
 use crate::seen::{Holder, Queue, Sample};
-use record::rows::{Confidence, Evidence, Finding, Remedy, Severity};
+use record::rows::{Confidence, Evidence, Finding, Severity};
 
 /// A check: its rule, and the texts that explain it.
 pub struct Check {
@@ -209,19 +211,28 @@ pub const CHECKS: &[&Check] = &[
 /// Settings that checks compare with: files below /proc/sys/net, read in each namespace.
 pub const SETTINGS: &[&str] = &[
     "bridge/bridge-nf-call-iptables",
+    "core/netdev_budget",
+    "core/netdev_budget_usecs",
+    "core/netdev_max_backlog",
+    "core/rmem_default",
+    "core/rmem_max",
     "core/somaxconn",
     "ipv4/ip_forward",
     "ipv4/ip_local_port_range",
+    "ipv4/ipfrag_high_thresh",
     "ipv4/neigh/default/gc_thresh3",
     "ipv4/tcp_ecn",
     "ipv4/tcp_max_orphans",
+    "ipv4/tcp_max_syn_backlog",
     "ipv4/tcp_max_tw_buckets",
     "ipv4/tcp_mem",
     "ipv4/tcp_rmem",
     "ipv4/tcp_syncookies",
     "ipv4/tcp_tw_reuse",
     "ipv4/tcp_wmem",
+    "ipv4/udp_mem",
     "ipv6/conf/all/forwarding",
+    "ipv6/ip6frag_high_thresh",
     "ipv6/neigh/default/gc_thresh3",
     "netfilter/nf_conntrack_buckets",
     "netfilter/nf_conntrack_tcp_timeout_established",
@@ -230,7 +241,7 @@ pub const SETTINGS: &[&str] = &[
     "netfilter/nf_conntrack_udp_timeout_stream",
 ];
 
-/// Runs every check on the samples. Returns the findings, the most harmful first.
+/// Runs every check on the samples. Returns the findings, the most harmful first, each with its consequences beneath it.
 pub fn diagnose(samples: &[Sample]) -> Vec<Finding> {
     let mut all: Vec<(usize, Finding)> = Vec::new();
     for sample in samples {
@@ -240,8 +251,7 @@ pub fn diagnose(samples: &[Sample]) -> Vec<Finding> {
             all.extend(findings.found.into_iter().map(|finding| (rank, finding)));
         }
     }
-    all.sort_by_key(|(rank, finding)| (finding.severity, *rank, std::cmp::Reverse(finding.lost)));
-    all.into_iter().map(|(_, finding)| finding).collect()
+    causes::arrange(all)
 }
 
 /// The findings of one check in one sample.
@@ -269,6 +279,7 @@ impl Findings<'_> {
             since_ns: None,
             window_ns: sample.window_ns,
             remedy: Vec::new(),
+            explained_by: None,
         });
         // The finding was just pushed.
         FindingBuilder { finding: self.found.last_mut(), sample }
@@ -337,12 +348,6 @@ impl FindingBuilder<'_> {
     /// Sets the cost.
     fn cost(self, cost: impl Into<String>) -> Self {
         self.with(|finding| finding.cost = cost.into())
-    }
-
-    /// Adds a command that would fix it, with its effect and its risk.
-    fn remedy(self, command: impl Into<String>, effect: &str, risk: &str) -> Self {
-        let remedy = Remedy { command: command.into(), effect: effect.to_owned(), risk: risk.to_owned() };
-        self.with(|finding| finding.remedy.push(remedy))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::words::state;
+use super::words::{argument, state};
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -34,14 +34,14 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             Confidence::Likely,
             format!("large frames are dropped: the two ends of the link{on} have different MTUs"),
         )
-        .object(iface)
+        .object(iface.as_str())
         .proof(dropped.evidence())
         .proof(links.map(|link| state(format!("MTU of {}", link.name), link.mtu, None)))
         .lost(dropped.count, "frames dropped")
-        .remedy("ip link show", "shows the MTU of each interface; compare with the other end", "")
         .remedy(
-            "ip link set IFACE mtu 1500",
-            "gives one end the MTU of the other",
-            "takes effect at once for existing connections",
-        );
+            format!("ip link show {}", argument(&iface, "")).trim_end(),
+            "shows the MTU; compare with the other end",
+            "",
+        )
+        .remedy("", "give both ends the same MTU: `ip link set` takes effect at once for existing connections", "");
 }

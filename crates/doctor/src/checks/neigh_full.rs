@@ -3,6 +3,7 @@
 use record::rows::CounterSource::Neigh;
 use record::rows::{Confidence, Severity};
 
+use super::remedy::larger;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -36,11 +37,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             sample.evidence(Neigh, &name("entries"), limit),
             sample.evidence(Neigh, &name("forced_gc_runs"), None),
         ];
-        let larger = limit.unwrap_or(1024).saturating_mul(4);
+        let most = larger(limit, 4096);
         let draft =
             found.add(severity, Confidence::Certain, title).object(table).proof(proof.into_iter().flatten()).remedy(
-                format!("sysctl -w net.{family}.neigh.default.gc_thresh3={larger}"),
-                "allows four times as many; must be set in the first network namespace",
+                format!("sysctl -w net.{family}.neigh.default.gc_thresh3={most}"),
+                "allows more neighbours",
                 "each takes half a kilobyte of kernel memory",
             );
         if lost > 0 {

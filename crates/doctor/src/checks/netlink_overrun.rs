@@ -3,6 +3,7 @@
 use record::rows::{Confidence, Severity};
 
 use super::losers::{Loser, losers};
+use super::remedy::larger;
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -37,7 +38,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(lost.max(dropped.count), "messages missed")
         .remedy("", "make the program read faster, or request a larger buffer (SO_RCVBUFFORCE)", "")
         .remedy(
-            "sysctl -w net.core.rmem_max=8388608",
+            format!("sysctl -w net.core.rmem_max={}", larger(sample.setting("core/rmem_max", 0), 8_388_608)),
             "allows programs buffers of this size",
             "each buffer may take that much memory",
         );

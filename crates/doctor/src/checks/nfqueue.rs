@@ -49,7 +49,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(lost, "packets dropped")
         .remedy(
             "nft list ruleset",
-            "shows the rules that queue packets; `queue flags bypass` accepts packets if no program reads the queue",
+            "shows the rules that queue packets (iptables-legacy-save those of iptables-legacy); `queue flags bypass` \
+             accepts packets if no program reads the queue",
             "",
         )
         .remedy("", "start the program that reads the queue, or make it read faster, for example with more queues", "");

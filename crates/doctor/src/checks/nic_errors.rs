@@ -47,7 +47,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .lost(lost, "packets lost")
             .reach(Reach::part(lost, lost.saturating_add(moved)), "packets");
         if is_overrun {
-            draft.remedy(format!("ethtool -G {command} rx 4096"), "enlarges the ring", "the link may go down briefly");
+            draft.remedy(
+                format!("ethtool -G {command} rx 4096"),
+                "enlarges the ring, if the card can (`ethtool -g`)",
+                "the link may go down briefly",
+            );
         } else {
             draft.remedy(
                 format!("ethtool -S {command}"),

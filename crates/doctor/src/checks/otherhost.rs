@@ -4,7 +4,7 @@ use record::rows::CounterSource::Iface;
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
-use super::words::{of_object, percent};
+use super::words::{argument, of_object, percent};
 use super::{Check, Findings, Sample};
 
 /// Fewest frames, and smallest share of all frames, for a finding; fewer come from a switch that forgot an address.
@@ -31,6 +31,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             continue;
         }
         let name = String::from_utf8_lossy(iface);
+        let argument = argument(&name, "any");
         let share = percent(lost, came.max(lost));
         found
             .add(
@@ -42,7 +43,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .proof([of_object("rx_otherhost_dropped", iface, moved, None)])
             .lost(lost, "frames dropped")
             .reach(Reach::Nobody, "")
-            .remedy("netwren tcpdump -i IFACE -e -c 20", "shows addresses and VLANs of the frames", "")
+            .remedy(format!("netwren tcpdump -i {argument} -e -c 20"), "shows addresses and VLANs of the frames", "")
             .remedy("", "look for a wrong neighbour entry at the sender, or a missing VLAN interface here", "");
     }
 }

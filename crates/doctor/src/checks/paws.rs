@@ -49,14 +49,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(dropped.evidence())
         .lost(lost, "segments dropped")
         .reach(reach, "received segments");
-    // Without timestamps, a path that reorders packets becomes slower still.
-    if is_reordered {
-        draft.remedy("", "look for a router that sends the packets of one connection over several links", "");
-        return;
-    }
-    draft.remedy("", "check for a load balancer or NAT on the path that mixes timestamps of several hosts", "").remedy(
-        "sysctl -w net.ipv4.tcp_timestamps=0",
-        "disables timestamps in new connections",
-        "no protection against wrapped sequence numbers, less precise round-trip times",
-    );
+    // Without timestamps (net.ipv4.tcp_timestamps=0) a sequence number that wraps is accepted, and a path that reorders
+    // packets becomes slower still.
+    let advice = match is_reordered {
+        true => "look for a router that sends the packets of one connection over several links",
+        false => "check for a load balancer or NAT on the path that mixes timestamps of several hosts",
+    };
+    draft.remedy("", advice, "");
 }

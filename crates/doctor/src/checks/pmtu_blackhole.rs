@@ -1,11 +1,12 @@
 //! Paths on which large packets vanish and small ones arrive.
 
+use record::Addr;
 use record::rows::{Confidence, Severity};
 
 use super::dead_peer::dead_connections;
-use super::words::state;
+use super::words::{argument, state};
 use super::{Check, Findings, Probe, Sample};
-use crate::seen::Stuck;
+use crate::seen::{PeerHost, Stuck};
 
 /// Fewest waiting bytes for a large packet: more than a segment with the smallest usual MTU.
 const LARGE: u32 = 1200;
@@ -38,6 +39,16 @@ fn is_explained(stuck: &Stuck, all: &[&Stuck]) -> bool {
     stuck.acked.is_none_or(|acked| acked < LARGE.into()) || all.iter().any(|one| is_other(&one))
 }
 
+/// A command that sends packets of 1500 bytes: 20 or 40 of the IP header, 8 of ICMP.
+fn ping(peer: &PeerHost) -> String {
+    let size = if matches!(peer.addr, Addr::V4(_)) { 1472 } else { 1452 };
+    let on = match argument(&peer.iface, "") {
+        "" => String::new(),
+        iface => format!(" -I {iface}"),
+    };
+    format!("ping -M do -c 3 -s {size}{on} {}", peer.addr)
+}
+
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let (before, after) = (&sample.before.stuck, &sample.after.stuck);
     let was_stuck = |cookie: u64| cookie != 0 && before.iter().any(|one| one.cookie == cookie && !one.is_window);
@@ -62,7 +73,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(proof)
         .proof([state(format!("working connections to {}", first.peer), at_ease, None)])
         .cost("connections are established, then stall as soon as large segments are sent")
-        .remedy(format!("ping -M do -s 1472 {}", first.peer.addr), "tests whether packets of 1500 bytes pass", "")
+        .remedy(ping(&first.peer), "tests whether packets of 1500 bytes pass", "")
         .remedy(
             "sysctl -w net.ipv4.tcp_mtu_probing=1",
             "makes TCP probe for the packet size",

@@ -8,6 +8,9 @@ use super::{Check, Findings, Probe, Sample};
 /// Fewest ports in use for a finding, and for a critical one, in percent of the range.
 const MANY_PERCENT: i64 = 80;
 const ALL_PERCENT: i64 = 98;
+/// The widest range that a remedy sets: services have few ports in it.
+const FIRST: i64 = 10_240;
+const LAST: i64 = 65_535;
 
 pub(super) const CHECK: Check = Check {
     id: "port-exhaustion",
@@ -33,6 +36,17 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         if range <= 0 || used.saturating_mul(100) < range.saturating_mul(MANY_PERCENT) {
             continue;
         }
+        let is_waiting = ports.time_wait.saturating_mul(2) > ports.used && free == 0;
+        let reuse = is_waiting.then_some((
+            "sysctl -w net.ipv4.tcp_tw_reuse=1",
+            "uses ports in TIME_WAIT again after a second",
+            "",
+        ));
+        let wider = (first > FIRST || last < LAST).then(|| {
+            let range = format!("{} {}", first.min(FIRST), last.max(LAST));
+            let risk = "a service may find its port taken by a connection";
+            (format!("sysctl -w net.ipv4.ip_local_port_range=\"{range}\""), "allows more ports", risk)
+        });
         let is_all = used.saturating_mul(100) >= range.saturating_mul(ALL_PERCENT);
         let severity = if is_all { Severity::Critical } else { Severity::Warning };
         let title =
@@ -46,10 +60,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             ])
             .cost("connect() gets slow, then fails with EADDRNOTAVAIL")
             .remedy("", "keep connections open and reuse them", "")
-            .remedy(
-                "sysctl -w net.ipv4.ip_local_port_range=\"10240 65535\"",
-                "allows more ports",
-                "a service may find its port taken by a connection",
-            );
+            .remedies(reuse)
+            .remedies(wider);
     }
 }

@@ -1,9 +1,10 @@
 //! Fragments that cannot be reassembled.
 
-use record::rows::CounterSource::{Snmp, Snmp6};
+use record::rows::CounterSource::{Snmp, Snmp6, Sockstat};
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
+use super::remedy::larger;
 use super::{Check, Findings, Sample};
 
 /// Fewest packets for a finding; fewer are normal noise.
@@ -29,20 +30,24 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         return;
     }
     let proof = COUNTERS.iter().filter_map(|(source, name)| sample.evidence(*source, name, None));
+    // More memory helps only where it is used up: otherwise the path loses fragments.
+    let room = [("FRAG.memory", "ipv4/ipfrag_high_thresh"), ("FRAG6.memory", "ipv6/ip6frag_high_thresh")];
+    let room = room.into_iter().filter_map(|(used, setting)| {
+        let limit = sample.setting(setting, 0)?;
+        let is_full = sample.counter(Sockstat, used)?.after.saturating_mul(4) >= limit.saturating_mul(3);
+        let command = format!("sysctl -w net.{}={}", setting.replace('/', "."), larger(Some(limit), 8_388_608));
+        is_full.then_some((command, "allows more memory for waiting fragments", ""))
+    });
     let title = "fragmented packets are lost: fragments are missing, or there is no room for them";
     found
         .add(Severity::Warning, Confidence::Certain, title.to_owned())
         .proof(proof)
-        .proof(sample.evidence(record::rows::CounterSource::Sockstat, "FRAG.memory", None))
+        .proof(sample.evidence(Sockstat, "FRAG.memory", sample.setting("ipv4/ipfrag_high_thresh", 0)))
         .lost(lost, "packets not reassembled")
         .reach(
             Reach::part(lost, sample.grown(Snmp, "IpReasmReqds") + sample.grown(Snmp6, "Ip6ReasmReqds")),
             "fragments",
         )
         .remedy("", "make the sender send datagrams that fit the path MTU", "")
-        .remedy(
-            "sysctl -w net.ipv4.ipfrag_high_thresh=8388608",
-            "allows more memory for waiting fragments",
-            "takes up to 8 MiB of kernel memory per network namespace",
-        );
+        .remedies(room);
 }

@@ -1,6 +1,6 @@
 //! Connections that are refused.
 
-use record::rows::CounterSource::{Netstat, Snmp};
+use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, NetfilterHook, Severity};
 
 use super::reach::Reach;
@@ -17,11 +17,12 @@ pub(super) const CHECK: Check = Check {
     area: "services",
     about: "Connections or datagrams of this host are refused at once: by a closed port, or a reject rule of another \
             host.",
-    rule: "TcpAttemptFails without reset half-open connections of others (at most TcpActiveOpens, and at least a fifth \
-           of it), or ICMP \"unreachable\" messages other than this host's own, grew by at least 5; one such message \
-           is enough if SYNs are retransmitted or attempts fail. It is a warning if more than half of the attempts \
-           fail, or if several connections wait for one peer, or for datagrams if messages answer 1 % of them; \
-           otherwise a hint: monitors, load balancers and programs that try IPv6 first are refused now and then.",
+    rule: "TcpAttemptFails (at most TcpActiveOpens, and at least a fifth of it), or ICMP \"unreachable\" messages, grew \
+           by at least 5; not counting half-open connections of others that were reset, this host's own messages, and \
+           connections that these ended. One message is enough if SYNs are retransmitted or attempts fail. It is a \
+           warning if more than half of the attempts fail, or if several connections wait for one peer, or for \
+           datagrams if messages answer 1 % of them; otherwise a hint: monitors, load balancers and programs that try \
+           IPv6 first are refused now and then.",
     sources: "/proc/net/snmp: AttemptFails, ActiveOpens, InDestUnreachs, OutDestUnreachs, InTimeExcds; netstat: \
               EmbryonicRsts, TCPSynRetrans",
     refuted_by: "programs that look for a free server on purpose.",
@@ -39,10 +40,19 @@ fn rejected_here(sample: &Sample) -> u64 {
     dropped.all.iter().copied().filter(is_own).filter(|one| one.proto == "tcp").map(|one| one.count).sum()
 }
 
+/// Returns the messages that this host's kernel sent to its own sockets, because a neighbour did not answer: each ends a
+/// connection that is not established yet, and nothing refused it.
+fn own_messages(sample: &Sample) -> u64 {
+    let of = |source, names: [&str; 2]| names.into_iter().map(|name| sample.grown(source, name)).min().unwrap_or(0);
+    let v4 = of(Snmp, ["IcmpInDestUnreachs", "IcmpOutDestUnreachs"]);
+    v4.saturating_add(of(Snmp6, ["Icmp6InDestUnreachs", "Icmp6OutDestUnreachs"]))
+}
+
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let grown = |name: &str| sample.grown(Snmp, name);
     // Half-open connections of other hosts that are reset count in both: health checks and scans.
     let failed = grown("TcpAttemptFails").saturating_sub(sample.grown(Netstat, "TcpExtEmbryonicRsts"));
+    let failed = failed.saturating_sub(own_messages(sample));
     // This host's own messages about neighbours that do not answer arrive at its own sockets.
     let unreachable = grown("IcmpInDestUnreachs").saturating_sub(grown("IcmpOutDestUnreachs"));
     let begun = grown("TcpActiveOpens");

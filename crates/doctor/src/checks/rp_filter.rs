@@ -4,11 +4,12 @@ use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
+use super::words::argument;
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
     id: "rp-filter",
-    needs: &[Probe::Drops],
+    needs: &[Probe::Drops, Probe::Links],
     area: "routing",
     about: "Packets are dropped because the route back to their source uses another interface.",
     rule: "TcpExtIPReversePathFilter grew, not by broadcasts alone: hosts of another subnet on the same link send \
@@ -25,6 +26,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if lost == 0 {
         return;
     }
+    // The larger value of the interface and of `all` applies.
+    let iface = dropped.all.first().map_or(String::new(), |one| sample.around.iface(one.ifindex));
+    let iface = argument(&iface, "all");
     let title = "packets are dropped by rp_filter: the route to their source uses another interface".to_owned();
     found
         .add(Severity::Warning, Confidence::Certain, title)
@@ -34,8 +38,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .reach(Reach::part(lost, sample.grown(Snmp, "IpInReceives")), "received packets")
         .remedy("netwren routes 'family = inet'", "shows the routes: check where answers to the sources would go", "")
         .remedy(
-            "sysctl -w net.ipv4.conf.all.rp_filter=2",
-            "accepts sources that are reachable through any interface (loose mode)",
+            format!("sysctl -w net/ipv4/conf/{iface}/rp_filter=2"),
+            "accepts sources on this interface that are reachable through any other (loose mode)",
             "forged sources with a route through another interface are also accepted",
         );
 }

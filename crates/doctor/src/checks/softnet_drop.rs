@@ -3,6 +3,7 @@
 use record::rows::CounterSource::Softnet;
 use record::rows::{Confidence, Severity};
 
+use super::remedy::larger;
 use super::words::of_object;
 use super::{Check, Findings, Sample};
 
@@ -18,6 +19,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let backlog = larger(sample.setting("core/netdev_max_backlog", 0), 10_000);
     for name in ["dropped", "flow_limit_count"] {
         for (cpu, moved) in sample.objects(Softnet, name).filter(|(_, moved)| moved.grown() > 0) {
             let title = format!("{} drops received packets: its backlog is full", String::from_utf8_lossy(cpu));
@@ -27,7 +29,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 .proof([of_object(name, cpu, moved, None)])
                 .lost(moved.grown(), "packets dropped")
                 .remedy(
-                    "sysctl -w net.core.netdev_max_backlog=10000",
+                    format!("sysctl -w net.core.netdev_max_backlog={backlog}"),
                     "allows more packets in the backlog",
                     "packets wait longer",
                 )

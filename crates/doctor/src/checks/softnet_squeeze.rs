@@ -3,6 +3,7 @@
 use record::rows::CounterSource::Softnet;
 use record::rows::{Confidence, Severity};
 
+use super::remedy::larger;
 use super::words::of_object;
 use super::{Check, Findings, Sample};
 
@@ -21,6 +22,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let packets = larger(sample.setting("core/netdev_budget", 0), 600);
+    let time_us = larger(sample.setting("core/netdev_budget_usecs", 0), 8000);
     for (cpu, moved) in sample.objects(Softnet, "time_squeeze") {
         let times = moved.grown();
         if (times as f64) < OFTEN_PER_S * sample.seconds().max(0.1) {
@@ -33,7 +36,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .proof([of_object("time_squeeze", cpu, moved, None)])
             .cost("packets wait longer; nothing is lost yet")
             .remedy(
-                "sysctl -w net.core.netdev_budget=600 net.core.netdev_budget_usecs=8000",
+                format!("sysctl -w net.core.netdev_budget={packets} net.core.netdev_budget_usecs={time_us}"),
                 "processes more packets at once",
                 "programs on the CPU wait longer",
             )

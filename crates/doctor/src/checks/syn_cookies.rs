@@ -3,6 +3,7 @@
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
 
+use super::remedy::larger;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -64,9 +65,15 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             "answers with SYN cookies instead of dropping SYNs",
             "such connections have no window scaling if timestamps are off",
         );
+        return;
+    }
+    let draft = draft.cost(format!("{cookies} connections answered with a SYN cookie"));
+    if is_flood {
+        draft.remedy("", "SYN cookies answer in the meantime; ask the network provider to filter the senders", "");
     } else {
-        draft.cost(format!("{cookies} connections answered with a SYN cookie")).remedy(
-            "sysctl -w net.ipv4.tcp_max_syn_backlog=4096",
+        let backlog = larger(sample.setting("ipv4/tcp_max_syn_backlog", 0), 4096);
+        draft.remedy(
+            format!("sysctl -w net.ipv4.tcp_max_syn_backlog={backlog}"),
             "allows a longer queue; also limited by the program's backlog and net.core.somaxconn",
             "",
         );

@@ -3,6 +3,7 @@
 use record::rows::CounterSource::{Netstat, Sockstat};
 use record::rows::{Confidence, Severity};
 
+use super::remedy::larger_memory;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -35,5 +36,5 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             "shows the processes whose sockets use it",
             "",
         )
-        .remedy("", "set larger numbers in net.ipv4.tcp_mem (pages)", "sockets may take that much kernel memory");
+        .remedies([larger_memory(sample, "ipv4/tcp_mem")]);
 }

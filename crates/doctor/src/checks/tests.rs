@@ -1020,6 +1020,22 @@ fn monitors_and_health_checks_are_no_warning() {
         ])
     };
     assert_eq!((told(20, 0), told(0, 0), told(0, 5)), (None, Some(Severity::Warning), Some(Severity::Hint)));
+    // Connections to neighbours that are off: the own kernel ends them.
+    let ended = |six, own| {
+        let names = if six {
+            (Snmp6, "Icmp6InDestUnreachs", "Icmp6OutDestUnreachs")
+        } else {
+            (Snmp, "IcmpInDestUnreachs", "IcmpOutDestUnreachs")
+        };
+        refused(&[
+            (Snmp, "TcpAttemptFails", "", 0, 9),
+            (Snmp, "TcpActiveOpens", "", 0, 9),
+            (names.0, names.1, "", 0, 9),
+            (names.0, names.2, "", 0, own),
+        ])
+    };
+    assert_eq!((ended(false, 9), ended(true, 9)), (None, None));
+    assert_eq!((ended(false, 0), ended(true, 0)), (Some(Severity::Warning), Some(Severity::Warning)));
     // Six neighbours that are off, asked once a second each; one to which a program sends much.
     let silent = |neighbours: u8, count| {
         let mut sample = Sample::of(&[]);
@@ -1421,4 +1437,107 @@ fn a_check_names_all_that_it_looks_at() {
         let others: Vec<Probe> = Probe::ALL.into_iter().filter(|probe| !check.needs.contains(probe)).collect();
         assert_eq!(find(&*make_ill, check, &others), find(&*make_ill, check, &[]), "{id} needs more");
     }
+}
+
+/// Every finding of the faults above, in the first network namespace or in another.
+fn all_findings(is_first: bool) -> Vec<Finding> {
+    let mut samples = Vec::new();
+    let mut add = |make_ill: &dyn Fn(&mut Sample)| {
+        let mut sample = Sample::of(&[]);
+        sample.around.links.push(LinkSeen { index: 2, name: "eth0".into(), flags: 0x1_0001, ..LinkSeen::default() });
+        if is_first {
+            sample.add_setting("ipv4/tcp_mem", vec![10, 20, 30]);
+        }
+        sample.add_setting("ipv4/ip_local_port_range", vec![32_768, 32_867]);
+        make_ill(&mut sample);
+        samples.push(sample);
+    };
+    AROUND.iter().for_each(|(.., make)| add(make));
+    ILL.iter().for_each(|(.., rows)| add(&|sample| sample.counters_of(rows)));
+    BLAMES.iter().for_each(|(.., blame)| add(&|sample| blame(sample, holder("nginx"))));
+    add(&|sample| {
+        sample.after.destinations.insert((CLIENT, PEER.into(), 80), PortsInUse { used: 90, time_wait: 80 });
+        sample.descriptors = vec![Descriptors { process: "server (7)".into(), pid: 7, used: 99, limit: 99 }];
+    });
+    // Each sample alone: some findings suppress others.
+    samples.into_iter().flat_map(|sample| diagnose(&[sample])).collect()
+}
+
+#[test]
+fn remedies_contain_what_the_finding_knows() {
+    for finding in all_findings(true) {
+        for remedy in &finding.remedy {
+            let mut words = remedy.command.split(|c: char| !c.is_ascii_alphanumeric());
+            let generic = words.find(|word| ["IFACE", "ADDRESS", "TABLE", "CHAIN", "PID", "any"].contains(word));
+            assert_eq!(generic, None, "{}: {}", finding.id, remedy.command);
+            assert!(!remedy.command.ends_with(' ') && !remedy.command.contains("  "), "{}", remedy.command);
+        }
+    }
+}
+
+/// Settings that Linux 6.18 lets a network namespace change that is not the first one.
+const EVERYWHERE: &[&str] = &[
+    "net.bridge.bridge-nf-call-iptables",
+    "net.core.somaxconn",
+    "net.ipv4.conf.eth0.rp_filter",
+    "net.ipv4.ip_forward",
+    "net.ipv4.ip_local_port_range",
+    "net.ipv4.ipfrag_high_thresh",
+    "net.ipv4.tcp_max_syn_backlog",
+    "net.ipv4.tcp_max_tw_buckets",
+    "net.ipv4.tcp_mtu_probing",
+    "net.ipv4.tcp_orphan_retries",
+    "net.ipv4.tcp_syncookies",
+    "net.ipv4.tcp_tw_reuse",
+    "net.ipv6.conf.all.forwarding",
+    "net.ipv6.conf.eth0.disable_ipv6",
+    "net.ipv6.ip6frag_high_thresh",
+    "net.netfilter.nf_conntrack_log_invalid",
+];
+
+#[test]
+fn remedies_say_where_a_setting_can_be_changed() {
+    let mut proposed = 0;
+    for remedy in all_findings(false).into_iter().flat_map(|finding| finding.remedy) {
+        let Some(settings) = remedy.command.strip_prefix("sysctl -w ") else { continue };
+        let names = settings.split_whitespace().filter_map(|word| Some(word.split_once('=')?.0.replace('/', ".")));
+        for name in names {
+            let is_here = EVERYWHERE.contains(&name.as_str());
+            assert_eq!(remedy.place.is_empty(), is_here, "{}", remedy.command);
+            proposed += 1;
+        }
+    }
+    assert!(proposed > 15, "{proposed}");
+    assert!(all_findings(true).iter().flat_map(|finding| &finding.remedy).all(|remedy| remedy.place.is_empty()));
+}
+
+#[test]
+fn remedies_never_lower_a_limit() {
+    let remedies = |sample: Sample| diagnose(&[sample]).remove(0).remedy;
+    let mut sample = Sample::of(&[(Snmp, "UdpRcvbufErrors", "", 0, 9)]);
+    sample.add_setting("core/rmem_max", vec![33_554_432]);
+    assert!(remedies(sample)[1].command.ends_with("net.core.rmem_default=1048576 net.core.rmem_max=33554432"));
+    let mut sample = Sample::of(&[(Snmp, "UdpMemErrors", "", 0, 9)]);
+    sample.add_setting("ipv4/udp_mem", vec![100, 200, 300]);
+    assert_eq!(remedies(sample)[1].command, "sysctl -w net.ipv4.udp_mem=\"200 400 600\"");
+    let mut sample = Sample::of(&[]);
+    sample.add_setting("ipv4/ip_local_port_range", vec![1024, 65_535]);
+    sample.after.destinations.insert((CLIENT, PEER.into(), 80), PortsInUse { used: 64_000, time_wait: 0 });
+    assert_eq!(remedies(sample).len(), 1, "the range is as wide as it can be");
+    // Fragments that the path lost need no room.
+    let fragments = |used| {
+        let mut sample = Sample::of(&[(Snmp, "IpReasmFails", "", 0, 20), (Sockstat, "FRAG.memory", "", used, used)]);
+        sample.add_setting("ipv4/ipfrag_high_thresh", vec![4_194_304]);
+        remedies(sample).iter().any(|remedy| !remedy.command.is_empty())
+    };
+    assert_eq!((fragments(9000), fragments(4_000_000)), (false, true));
+    // One of two interfaces that are set down may be down on purpose.
+    let down = |names: &[&str]| {
+        let mut sample = Sample::of(&[(Snmp, "IpOutNoRoutes", "", 0, 40)]);
+        let link = |name: &&str| LinkSeen { name: (*name).into(), has_address: true, ..LinkSeen::default() };
+        sample.around.links = names.iter().map(link).collect();
+        remedies(sample)[0].command.clone()
+    };
+    assert_eq!(down(&["eth0"]), "ip link set eth0 up");
+    assert_eq!(down(&["eth0", "eth1"]), "ip -br link");
 }

@@ -35,6 +35,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         _ => return,
     };
     let title = format!("packets exceed their hop limit {place}: a routing loop{}", dropped.example());
+    let to = dropped.all.iter().find_map(|one| one.ends).map(|(_, to)| to.unmapped());
+    let traces =
+        to.map(|to| (format!("traceroute -n {to}"), "shows the routers: one that appears twice is in the loop", ""));
     let proof = [
         sample.evidence(Snmp, "IpInHdrErrors", None),
         sample.evidence(Snmp, "IcmpOutTimeExcds", None),
@@ -48,6 +51,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(proof.into_iter().flatten())
         .lost(lost, "packets dropped")
         .reach(if is_hurt { Reach::part(lost, lost) } else { Reach::Nobody }, "")
-        .remedy("traceroute -n ADDRESS", "shows the routers: one that appears twice is in the loop", "")
+        .remedies(traces)
         .remedy("", "correct the route of the router that sends the packets back", "");
 }

@@ -4,6 +4,7 @@ use record::rows::CounterSource::{Netstat, Sockstat};
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
+use super::remedy::larger;
 use super::{Check, Findings, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -34,7 +35,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .remedy("netwren sockets 'state = time_wait' --by peer --limit 10", "shows the destinations", "")
         .remedy("", "keep connections open and reuse them", "")
         .remedy(
-            format!("sysctl -w net.ipv4.tcp_max_tw_buckets={}", limit.unwrap_or(65_536).saturating_mul(2)),
+            format!("sysctl -w net.ipv4.tcp_max_tw_buckets={}", larger(limit, 65_536)),
             "allows more connections in TIME_WAIT",
             "each takes 250 bytes of memory",
         );

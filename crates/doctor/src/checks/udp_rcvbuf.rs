@@ -5,6 +5,7 @@ use record::rows::{Confidence, Severity};
 
 use super::losers::{Loser, losers};
 use super::reach::Reach;
+use super::remedy::{RemedyParts, larger, larger_memory};
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -36,6 +37,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         None if of_memory > 0 => "UDP has reached its memory limit (net.ipv4.udp_mem)".to_owned(),
         None => "a UDP receive buffer is full: its program reads too slowly".to_owned(),
     };
+    // With larger buffers, the memory of all is used up sooner.
+    let remedy = match of_memory {
+        0 => larger_buffers(sample),
+        _ => larger_memory(sample, "ipv4/udp_mem"),
+    };
     let of_sockets = losers.iter().take(8).map(Loser::evidence);
     let of_all = [
         sample.evidence(Snmp, "UdpRcvbufErrors", None),
@@ -51,9 +57,13 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(lost, "datagrams dropped")
         .reach(reach, if is_now { "" } else { "datagrams" })
         .remedy("", "make the program read faster, or request a larger buffer (SO_RCVBUF)", "")
-        .remedy(
-            "sysctl -w net.core.rmem_default=1048576 net.core.rmem_max=4194304",
-            "gives larger buffers to sockets opened later; rmem_max limits what programs may request",
-            "each socket may take that much memory",
-        );
+        .remedies([remedy]);
+}
+
+fn larger_buffers(sample: &Sample) -> RemedyParts<String> {
+    let default = larger(sample.setting("core/rmem_default", 0), 1_048_576);
+    let most = sample.setting("core/rmem_max", 0).unwrap_or(0).max(default).max(4_194_304);
+    let effect = "gives larger buffers to sockets opened later; rmem_max limits what programs may request";
+    let command = format!("sysctl -w net.core.rmem_default={default} net.core.rmem_max={most}");
+    (command, effect, "each socket may take that much memory")
 }

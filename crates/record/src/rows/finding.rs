@@ -57,6 +57,8 @@ pub struct Finding {
     pub window_ns: u64,
     /// Remedies, best first.
     pub remedy: Vec<Remedy>,
+    /// The check whose finding explains this one; `None` for a cause.
+    pub explained_by: Option<&'static str>,
 }
 
 /// A number that proves a finding.
@@ -81,6 +83,8 @@ pub struct Remedy {
     pub effect: String,
     /// Its risk; empty if it has no risk.
     pub risk: String,
+    /// Where it must be run; empty if it works in the namespace of the finding.
+    pub place: &'static str,
 }
 
 impl Object for Evidence {
@@ -97,6 +101,7 @@ impl Object for Remedy {
         each("command", Value::nonempty(self.command.as_bytes()));
         each("effect", Value::nonempty(self.effect.as_bytes()));
         each("risk", Value::nonempty(self.risk.as_bytes()));
+        each("place", Value::nonempty(self.place.as_bytes()));
     }
 }
 
@@ -115,6 +120,7 @@ const OF_REMEDY: &[Member] = &[
     Member { name: "command", kind: Kind::Text },
     Member { name: "effect", kind: Kind::Text },
     Member { name: "risk", kind: Kind::Text },
+    Member { name: "place", kind: Kind::Text },
 ];
 
 /// The table of findings (`doctor`).
@@ -147,11 +153,14 @@ impl Table for Findings {
         lost: Count = own(|row| Value::number(row.lost)), show Show::Wide;
         /// Evidence: each counter with its value before and after, and the limit that it is compared with.
         evidence: Objects(OF_EVIDENCE) = own(|row| Value::List(&row.evidence)), show Show::Wide;
-        /// Remedies: command, effect and risk.
+        /// Remedies: command, effect and risk, and the place where the command must be run if it is not the namespace of
+        /// the finding.
         remedy: Objects(OF_REMEDY) = own(|row| Value::List(&row.remedy)), show Show::Wide;
         /// Confidence: certain (the kernel reports it), likely (concluded from two facts) or hint (other explanations
         /// are possible).
         confidence: Name(Confidence::NAMES) = own(|row| Value::Name(row.confidence.name())), show Show::Default;
+        /// ID of the finding that explains this one: its cause; null for a cause.
+        explained_by: Text = own(|row| row.explained_by.map_or(Value::Null, |id| Value::Bytes(id.as_bytes()))), show Show::Wide;
         /// Time at which the problem began; null if it began before the window.
         since: Time = own(|row| row.since_ns.map_or(Value::Null, Value::Time)), show Show::Wide;
         /// Length of the window.

@@ -14,6 +14,12 @@ pub(super) fn text(chosen: &[&str]) -> String {
         let _ = writeln!(text, "  from        {}", check.sources);
         let _ = writeln!(text, "  refuted by  {}", check.refuted_by);
     }
+    if chosen.is_empty() {
+        text.push_str(
+            "\nA window of 3 s misses slow faults: a resolver that times out after 5 s, a segment that is retransmitted \
+             every 6 s. --for 30 shows more of them.\n",
+        );
+    }
     fold(&text, width::of_texts())
 }
 

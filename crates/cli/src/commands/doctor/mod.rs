@@ -57,11 +57,14 @@ Examples:
   netwren doctor --for 1 --exit-code=critical || echo something is lost
   netwren record --for 5 sick.nw && netwren doctor --replay sick.nw
   netwren doctor --record well.nw; netwren doctor --baseline well.nw    changes since the recording
-Checks use the changes during the window and the current state: old counter values cause no finding.
+Checks use the changes during the window and the current state: old counter values cause no finding. A finding that
+another one explains follows it and names it.
+A window of 3 s misses slow faults: a resolver that times out after 5 s, a segment that is retransmitted every 6 s.
+--for 30 shows more of them. Others take minutes: keepalive probes, a multicast network without an IGMP querier.
 ";
 
 /// Columns for the text output.
-const TEXT_COLUMNS: &str = "severity,id,netns,title,cost,confidence,evidence,remedy,since";
+const TEXT_COLUMNS: &str = "severity,id,netns,title,cost,confidence,evidence,remedy,since,explained_by";
 
 fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
     let mut request = Request::of(words)?;
@@ -196,8 +199,8 @@ struct DoctorProvider {
     filter: Predicate<Findings>,
     /// The worst severity found so far.
     worst: Cell<Option<Severity>>,
-    /// Number of samples examined in the round.
-    compared: Cell<usize>,
+    /// The data examined in the round.
+    compared: Cell<text::Compared>,
 }
 
 impl DoctorProvider {
@@ -220,7 +223,7 @@ impl DoctorProvider {
             chosen,
             filter,
             worst: Cell::new(None),
-            compared: Cell::new(0),
+            compared: Cell::default(),
         })
     }
 }
@@ -262,7 +265,8 @@ impl Diagnosis<'_> {
         let mut stats = Accounting::default();
         let begun_ns = probes::begun_ns(self.session.host());
         let samples = watch.samples(self.session, &self.lookups, &mut stats)?;
-        compared.set(samples.len());
+        let window_ns = samples.iter().map(|sample| sample.window_ns).max().unwrap_or(0);
+        compared.set(text::Compared { samples: samples.len(), window_ns });
         for mut finding in doctor::checks::diagnose(&samples) {
             if !is_chosen(chosen, finding.id, finding.area) {
                 continue;

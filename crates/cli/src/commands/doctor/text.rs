@@ -17,6 +17,18 @@ pub(super) struct ChecksShown {
     pub(super) is_filtered: bool,
 }
 
+/// The data of a round.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Compared {
+    /// Number of samples.
+    pub(super) samples: usize,
+    /// The longest window, in nanoseconds.
+    pub(super) window_ns: u64,
+}
+
+/// A window of this many seconds also shows slow faults.
+const LONG_S: u64 = 30;
+
 /// Writes each finding as a paragraph at the end of the round.
 pub(super) struct FindingText<'c> {
     to: Box<dyn Write>,
@@ -25,14 +37,17 @@ pub(super) struct FindingText<'c> {
     width: usize,
     findings: u64,
     scope: ChecksShown,
-    /// Number of samples examined in the round.
-    compared: &'c Cell<usize>,
+    /// The data of the round.
+    compared: &'c Cell<Compared>,
+    /// True if rounds follow each other.
+    is_watch: bool,
 }
 
 impl FindingText<'_> {
     /// Makes a writer for the findings of these checks.
-    pub(super) fn new(to: Box<dyn Write>, scope: ChecksShown, compared: &Cell<usize>) -> FindingText<'_> {
-        FindingText { to, text: String::new(), width: width::of_texts(), findings: 0, scope, compared }
+    pub(super) fn new(to: Box<dyn Write>, scope: ChecksShown, compared: &Cell<Compared>) -> FindingText<'_> {
+        let (text, width) = (String::new(), width::of_texts());
+        FindingText { to, text, width, findings: 0, scope, compared, is_watch: false }
     }
 
     /// Appends a line with a heading; continuation lines are indented to its text.
@@ -43,7 +58,7 @@ impl FindingText<'_> {
 
 impl Sink for FindingText<'_> {
     fn begin(&mut self, _: &Columns, round: Option<Round>) -> Result<(), SinkError> {
-        (self.text, self.findings) = (String::new(), 0);
+        (self.text, self.findings, self.is_watch) = (String::new(), 0, round.is_some());
         if let Some(round) = round {
             let mut time = Vec::new();
             put_timestamp(&mut time, u64::try_from(round.time_s).unwrap_or(0).saturating_mul(1_000_000_000));
@@ -68,6 +83,10 @@ impl Sink for FindingText<'_> {
         let (severity, id, sure) = (words(cell("severity")), words(cell("id")), words(cell("confidence")));
         let head = format!("{}{place} ({id}, {sure}): {}\n", severity.to_uppercase(), words(cell("title")));
         self.text.push_str(&fold(&head, self.width));
+        let cause = words(cell("explained_by"));
+        if !cause.is_empty() {
+            self.line("cause", &format!("explained by {cause}"));
+        }
         for (name, head) in [("cost", "cost"), ("since", "since")] {
             let text = words(cell(name));
             if !text.is_empty() {
@@ -81,7 +100,9 @@ impl Sink for FindingText<'_> {
         });
         let mut head = "remedy";
         cell("remedy").for_each_item(&mut |item| {
-            let [command, effect, risk] = ["command", "effect", "risk"].map(|name| words(member(item, name).value()));
+            let [command, effect, risk, place] =
+                ["command", "effect", "risk", "place"].map(|name| words(member(item, name).value()));
+            let effect = if place.is_empty() { effect } else { format!("{effect}; run it in {place}") };
             let risk = if risk.is_empty() { risk } else { format!("; risk: {risk}") };
             if !command.is_empty() {
                 self.text.push_str(&format!("  {head:<8}  {command}\n"));
@@ -95,7 +116,8 @@ impl Sink for FindingText<'_> {
     }
 
     fn end(&mut self, totals: &Accounting) -> Result<(), SinkError> {
-        if self.compared.get() == 0 {
+        let Compared { samples, window_ns } = self.compared.get();
+        if samples == 0 {
             self.text.push_str("nothing was checked\n");
         } else if self.findings == 0 {
             let but = if totals.is_partial() { " in the data that could be read" } else { "" };
@@ -103,12 +125,24 @@ impl Sink for FindingText<'_> {
             let what = if is_filtered { "nothing that matches the filter" } else { "nothing wrong" };
             let plural = if checks == 1 { "" } else { "s" };
             self.text.push_str(&format!("{what} was found{but} by {checks} check{plural}\n"));
+            let seconds = window_ns.div_ceil(1_000_000_000);
+            if seconds < LONG_S && !is_filtered && !self.is_watch {
+                self.text.push_str(&fold(&format!("{}\n", slow_faults(seconds)), self.width));
+            }
         }
         self.to.write_all(self.text.as_bytes()).map_err(|error| match error.kind() {
             ErrorKind::BrokenPipe => SinkError::Closed,
             _ => SinkError::Io(Box::new(error)),
         })
     }
+}
+
+/// The faults that a short window does not show.
+fn slow_faults(seconds: u64) -> String {
+    format!(
+        "a window of {seconds} s misses slow faults, such as a resolver that times out after 5 s; --for {LONG_S} shows \
+         more of them"
+    )
 }
 
 /// A value that proves a finding: `ListenOverflows 3 → 343`.
@@ -161,10 +195,15 @@ mod tests {
             Evidence { counter: "entries\x1b".into(), before: None, after: 1000, limit: Some(1000) },
         ];
         let remedy = vec![
-            Remedy { command: "sysctl -w a=2".into(), effect: "makes room".into(), risk: "takes memory".into() },
-            Remedy { command: String::new(), effect: "send less".into(), risk: String::new() },
+            Remedy {
+                command: "sysctl -w a=2".into(),
+                effect: "makes room".into(),
+                risk: "takes memory".into(),
+                place: "there",
+            },
+            Remedy { command: String::new(), effect: "send less".into(), risk: String::new(), place: "" },
         ];
-        let compared = Cell::new(1);
+        let compared = Cell::new(Compared { samples: 1, window_ns: 3_000_000_000 });
         let mut prose =
             FindingText::new(Box::new(std::io::sink()), ChecksShown { checks: 7, is_filtered: false }, &compared);
         prose.begin(&Columns::default(), None).unwrap();
@@ -178,17 +217,33 @@ mod tests {
             Value::List(&evidence),
             Value::List(&remedy),
             Value::Null,
+            Value::Bytes(b"ct-chains"),
         ];
         assert_eq!(prose.row(&cells).unwrap(), Next::More);
         let expected = [
             "CRITICAL (ct-full, certain): it is full",
+            "  cause     explained by ct-chains",
             "  cost      much",
             "  evidence  drop: 10 -> 59",
             "            entries\\x1b: 1000 of 1000",
             "  remedy    sysctl -w a=2",
-            "              makes room; risk: takes memory",
+            "              makes room; run it in the first network namespace; risk: takes memory",
             "            send less",
         ];
         assert_eq!(prose.text.lines().collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn silence_names_what_a_short_window_misses() {
+        let text = |window_s: u64, is_filtered| {
+            let compared = Cell::new(Compared { samples: 1, window_ns: window_s * 1_000_000_000 });
+            let scope = ChecksShown { checks: 7, is_filtered };
+            let mut prose = FindingText::new(Box::new(std::io::sink()), scope, &compared);
+            prose.begin(&Columns::default(), None).unwrap();
+            prose.end(&Accounting::default()).unwrap();
+            prose.text.replace('\n', " ")
+        };
+        assert!(text(3, false).contains("a window of 3 s misses slow faults"), "{}", text(3, false));
+        assert_eq!((text(30, false), text(3, true).matches("misses").count()), (text(60, false), 0));
     }
 }

@@ -1,5 +1,6 @@
 //! Plays one twin: sets up hosts, fault and traffic, and runs `doctor`.
 
+use super::remedies::{Patient, Proposed, Tried, try_all};
 use super::scenes::{At, Incident};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -23,10 +24,15 @@ pub(super) struct Watch<'w> {
 }
 
 /// A finding of `doctor`.
+#[derive(Default)]
 pub(super) struct Found {
     pub(super) id: String,
     pub(super) severity: String,
     pub(super) title: String,
+    pub(super) object: String,
+    /// Packets or connections lost.
+    pub(super) lost: u64,
+    pub(super) remedies: Vec<Proposed>,
 }
 
 /// The answer of `doctor`.
@@ -34,13 +40,16 @@ pub(super) struct Answer {
     /// The findings in their order; those about the whole machine are included only if the incident changes the
     /// machine.
     pub(super) found: Vec<Found>,
+    /// What the commands of the first finding did.
+    pub(super) tried: Tried,
 }
 
 impl Answer {
     /// The answer if there was none: neither an expected finding nor silence.
     pub(super) fn not_played() -> Answer {
         let text = || "not played".to_owned();
-        Answer { found: vec![Found { id: text(), severity: text(), title: text() }] }
+        let found = Found { id: text(), severity: text(), title: text(), ..Found::default() };
+        Answer { found: vec![found], tried: Tried::default() }
     }
 
     /// The IDs of the findings in their order.
@@ -84,7 +93,51 @@ pub(super) fn play(incident: &Incident, is_ill: bool, watch: &Watch<'_>) -> Resu
         }
     }
     testkit::wait_until("the traffic runs", || waiting.iter().all(|file| file.exists()));
-    diagnose(incident, of(incident.at), watch)
+    let lab = of(incident.at);
+    let found = diagnose(incident, lab, watch)?;
+    let tried = match found.first().filter(|_| is_ill && watch.tape.is_none()) {
+        Some(first) => try_all(first, &Host { incident, lab, watch })?,
+        None => Tried::default(),
+    };
+    Ok(Answer { found, tried })
+}
+
+/// The host of a finding.
+struct Host<'h> {
+    incident: &'h Incident,
+    lab: &'h Lab,
+    watch: &'h Watch<'h>,
+}
+
+impl Patient for Host<'_> {
+    fn run(&self, line: &str, is_elsewhere: bool) -> Result<i32> {
+        let mut command = if is_elsewhere || self.is_machine() { Command::new("sh") } else { self.lab.command("sh") };
+        // The commands of findings call `netwren`.
+        let folder = self.watch.binary.parent().map_or(String::new(), |folder| folder.display().to_string());
+        let path = std::env::var("PATH").unwrap_or_default();
+        let out = command.args(["-c", line]).env("PATH", format!("{folder}:{path}:/usr/sbin:/sbin")).output()?;
+        if tells() {
+            println!("{line}: {}\n{}", out.status, String::from_utf8_lossy(&out.stderr).trim_end());
+        }
+        Ok(out.status.code().unwrap_or(-1))
+    }
+
+    fn restores(&self, path: &str) -> bool {
+        self.incident.knobs.iter().any(|(knob, _)| *knob == path)
+    }
+
+    fn is_machine(&self) -> bool {
+        self.incident.at == At::Machine
+    }
+
+    fn findings(&self) -> Result<Vec<Found>> {
+        diagnose(self.incident, self.lab, self.watch)
+    }
+}
+
+/// True if every answer is to be printed.
+fn tells() -> bool {
+    std::env::var_os("INCIDENTS_TELL").is_some()
 }
 
 /// Runs a line of shell in one of the hosts.
@@ -95,7 +148,7 @@ fn shell(lab: &Lab, line: &str, hosts: &Routed) -> Result<()> {
     Ok(())
 }
 
-fn diagnose(incident: &Incident, lab: &Lab, watch: &Watch<'_>) -> Result<Answer> {
+fn diagnose(incident: &Incident, lab: &Lab, watch: &Watch<'_>) -> Result<Vec<Found>> {
     let Watch { binary, seconds, tape } = *watch;
     let mut command = match (incident.at, tape) {
         (At::Machine, _) => Command::new(binary),
@@ -121,11 +174,24 @@ fn diagnose(incident: &Incident, lab: &Lab, watch: &Watch<'_>) -> Result<Answer>
         let is_of_machine = row["netns_id"].is_null() && row["netns"].is_null();
         let text = |name: &str| row[name].as_str().unwrap_or_default().to_owned();
         if with_machine || !is_of_machine {
-            found.push(Found { id: text("id"), severity: text("severity"), title: text("title") });
+            found.push(Found {
+                id: text("id"),
+                severity: text("severity"),
+                title: text("title"),
+                object: text("object"),
+                lost: row["lost"].as_u64().unwrap_or(0),
+                remedies: proposed(&row["remedy"]),
+            });
         }
     }
-    if std::env::var_os("INCIDENTS_TELL").is_some() {
+    if tells() {
         println!("{}{says}", String::from_utf8_lossy(&out.stdout));
     }
-    Ok(Answer { found })
+    Ok(found)
+}
+
+fn proposed(remedies: &Value) -> Vec<Proposed> {
+    let text = |one: &Value, name: &str| one[name].as_str().unwrap_or_default().to_owned();
+    let all = remedies.as_array().into_iter().flatten();
+    all.map(|one| Proposed { command: text(one, "command"), place: text(one, "place") }).collect()
 }

@@ -59,7 +59,9 @@ fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) 
         }
         looked_at.push(pid);
         match count(host, pid, seen_ns) {
-            Ok(Some((used, limit))) => found.push(Descriptors { process: owner.process(), pid, used, limit }),
+            Ok(Some((used, (limit, hard_limit)))) => {
+                found.push(Descriptors { process: owner.process(), pid, used, limit, hard_limit });
+            }
             Ok(None) => {}
             Err(error) if error.errno.is_missing_object() => {}
             Err(error) if error.errno == Errno::NOT_RECORDED => {
@@ -74,21 +76,26 @@ fn read(host: &Host, listeners: &[Queue], seen_ns: u64, stats: &mut Accounting) 
     found
 }
 
-/// The number of open descriptors and its limit; None if the pid now belongs to another process.
-fn count(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<(u64, u64)>, SysError> {
+/// The number of open descriptors and its limits; `None` if the pid now belongs to another process.
+fn count(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<(u64, Limits)>, SysError> {
     let before = Identity::read(host, pid)?;
     let (mut names, mut limits) = (Vec::new(), Vec::new());
     host.read_names(&format!("/proc/{pid}/fd"), &mut names)?;
     host.read_file(&format!("/proc/{pid}/limits"), &mut limits)?;
     let is_same = Identity::read(host, pid)? == before && !before.started_after(seen_ns);
     let used = names.iter().filter(|byte| **byte == 0).count();
-    Ok(soft_limit(&limits).filter(|_| is_same).map(|limit| (used as u64, limit)))
+    Ok(open_files(&limits).filter(|_| is_same).map(|limits| (used as u64, limits)))
 }
 
-/// The soft limit on open files in /proc/PID/limits; `None` if it is unlimited.
-fn soft_limit(text: &[u8]) -> Option<u64> {
+/// Soft and hard limit.
+type Limits = (u64, u64);
+
+/// The limits on open files in /proc/PID/limits; `None` if the soft one is unlimited.
+fn open_files(text: &[u8]) -> Option<Limits> {
     let line = text.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(b"Max open files"))?;
-    std::str::from_utf8(line).ok()?.split_ascii_whitespace().next()?.parse().ok()
+    let mut words = std::str::from_utf8(line).ok()?.split_ascii_whitespace();
+    let (soft, hard) = (words.next()?.parse().ok()?, words.next()?);
+    Some((soft, hard.parse().unwrap_or(u64::MAX)))
 }
 
 #[cfg(test)]
@@ -100,8 +107,12 @@ mod tests {
         let text = b"Limit                     Soft Limit           Hard Limit           Units     \n\
                      Max processes             63341                63341                processes \n\
                      Max open files            1024                 524288               files     \n";
-        assert_eq!(soft_limit(text), Some(1024));
-        assert_eq!(soft_limit(b"Max open files            unlimited            unlimited            files\n"), None);
-        assert_eq!(soft_limit(b"Max open files"), None);
+        assert_eq!(open_files(text), Some((1024, 524_288)));
+        assert_eq!(open_files(b"Max open files            unlimited            unlimited            files\n"), None);
+        assert_eq!(
+            open_files(b"Max open files            9            unlimited            files\n"),
+            Some((9, u64::MAX))
+        );
+        assert_eq!(open_files(b"Max open files"), None);
     }
 }

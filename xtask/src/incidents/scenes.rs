@@ -284,7 +284,7 @@ const INCIDENTS: &[Incident] = &[
             (
                 Server,
                 "import resource\n\
-                 if ILL: resource.setrlimit(resource.RLIMIT_NOFILE, (60, 60))\n\
+                 if ILL: resource.setrlimit(resource.RLIMIT_NOFILE, (60, 4096))\n\
                  l = listen(80, 16)\n\
                  def serve():\n    while going():\n        try: held.append(l.accept()[0])\n        \
                  except OSError: time.sleep(0.05)\n\

@@ -40,7 +40,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let command = (one.limit < OPEN_MAX).then(|| {
             let more = one.limit.saturating_mul(4).min(OPEN_MAX);
             let effect = "allows the process more, until it ends; LimitNOFILE= in its unit makes this permanent";
-            (format!("prlimit --pid {} --nofile={more}", one.pid), effect, "")
+            // With the colon, the hard limit remains as it is.
+            let colon = if more <= one.hard_limit { ":" } else { "" };
+            (format!("prlimit --pid {} --nofile={more}{colon}", one.pid), effect, "")
         });
         let waiting = sample.after.listeners.iter().filter(|listener| listener.owner.pid == Some(one.pid));
         found

@@ -1254,8 +1254,8 @@ fn a_server_out_of_descriptors_is_named_before_its_queue() {
     let mut sample = Sample::of(&[(Netstat, "TcpExtListenOverflows", "", 0, 9)]);
     sample.after.listeners = vec![queue(2, "0.0.0.0:81", 129, 128)];
     sample.descriptors = vec![
-        Descriptors { process: "server (7)".into(), pid: 7, used: 1024, limit: 1024 },
-        Descriptors { process: "other (8)".into(), pid: 8, used: 900, limit: 1024 },
+        Descriptors { process: "server (7)".into(), pid: 7, used: 1024, limit: 1024, hard_limit: 1024 },
+        Descriptors { process: "other (8)".into(), pid: 8, used: 900, limit: 1024, hard_limit: 1024 },
     ];
     let found = diagnose(&[sample]);
     let ids: Vec<&str> = found.iter().map(|finding| finding.id).collect();
@@ -1457,7 +1457,8 @@ fn all_findings(is_first: bool) -> Vec<Finding> {
     BLAMES.iter().for_each(|(.., blame)| add(&|sample| blame(sample, holder("nginx"))));
     add(&|sample| {
         sample.after.destinations.insert((CLIENT, PEER.into(), 80), PortsInUse { used: 90, time_wait: 80 });
-        sample.descriptors = vec![Descriptors { process: "server (7)".into(), pid: 7, used: 99, limit: 99 }];
+        sample.descriptors =
+            vec![Descriptors { process: "server (7)".into(), pid: 7, used: 99, limit: 99, hard_limit: 4096 }];
     });
     // Each sample alone: some findings suppress others.
     samples.into_iter().flat_map(|sample| diagnose(&[sample])).collect()
@@ -1479,6 +1480,7 @@ fn remedies_contain_what_the_finding_knows() {
 const EVERYWHERE: &[&str] = &[
     "net.bridge.bridge-nf-call-iptables",
     "net.core.somaxconn",
+    "net.ipv4.conf.all.rp_filter",
     "net.ipv4.conf.eth0.rp_filter",
     "net.ipv4.ip_forward",
     "net.ipv4.ip_local_port_range",

@@ -11,4 +11,6 @@ pub struct Descriptors {
     pub used: u64,
     /// Limit of open descriptors.
     pub limit: u64,
+    /// The limit up to which the process may raise it.
+    pub hard_limit: u64,
 }

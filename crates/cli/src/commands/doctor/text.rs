@@ -199,7 +199,7 @@ mod tests {
                 command: "sysctl -w a=2".into(),
                 effect: "makes room".into(),
                 risk: "takes memory".into(),
-                place: "there",
+                place: "the first network namespace",
             },
             Remedy { command: String::new(), effect: "send less".into(), risk: String::new(), place: "" },
         ];

@@ -9,7 +9,7 @@ use std::fmt;
 const SHOWS_S: &str = "3";
 
 /// How often `doctor` looks again: a stuck connection retransmits only every few seconds.
-const LOOKS: usize = 4;
+const LOOKS: usize = 8;
 
 /// A command that a finding proposes.
 pub(super) struct Proposed {

@@ -1,5 +1,6 @@
 //! Remedies: commands with the place where they work, and values that never shrink a setting.
 
+use record::rows::CounterSource::Sockstat;
 use record::rows::Remedy;
 
 use super::{FindingBuilder, Sample};
@@ -63,14 +64,17 @@ pub(super) fn larger(now: Option<i64>, least: i64) -> i64 {
     now.unwrap_or(0).saturating_mul(2).max(least)
 }
 
-/// Returns the remedy that doubles the three numbers (pages) of `ipv4/tcp_mem` or `ipv4/udp_mem`.
-pub(super) fn larger_memory(sample: &Sample, name: &str) -> RemedyParts<String> {
+/// Returns the remedy that doubles the three numbers (pages) of `ipv4/tcp_mem` or `ipv4/udp_mem`, and sets them to at
+/// least four times the `used` pages.
+pub(super) fn larger_memory(sample: &Sample, name: &str, used: &str) -> RemedyParts<String> {
     let risk = "sockets may take that much kernel memory";
     let Some(numbers) = sample.numbers(name).filter(|numbers| numbers.len() == 3) else {
         let effect = "set larger numbers in net.ipv4.tcp_mem or net.ipv4.udp_mem, in the first network namespace";
         return (String::new(), effect, risk);
     };
-    let doubled: Vec<String> = numbers.iter().map(|number| number.saturating_mul(2).to_string()).collect();
+    let used = sample.counter(Sockstat, used).map_or(0, |used| used.after);
+    let doubled: Vec<String> =
+        numbers.iter().map(|number| larger(Some(*number), used.saturating_mul(4)).to_string()).collect();
     let command = format!("sysctl -w net.{}=\"{}\"", name.replace('/', "."), doubled.join(" "));
     (command, "allows all sockets of the protocol twice as much memory", risk)
 }

@@ -36,5 +36,5 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             "shows the processes whose sockets use it",
             "",
         )
-        .remedies([larger_memory(sample, "ipv4/tcp_mem")]);
+        .remedies([larger_memory(sample, "ipv4/tcp_mem", "TCP.mem")]);
 }

@@ -40,7 +40,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     // With larger buffers, the memory of all is used up sooner.
     let remedy = match of_memory {
         0 => larger_buffers(sample),
-        _ => larger_memory(sample, "ipv4/udp_mem"),
+        _ => larger_memory(sample, "ipv4/udp_mem", "UDP.mem"),
     };
     let of_sockets = losers.iter().take(8).map(Loser::evidence);
     let of_all = [

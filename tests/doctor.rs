@@ -198,7 +198,7 @@ while time.time() < end:
     assert_eq!(ids(&found)[0], "ct-full", "{found:?}");
     assert!(found[0]["lost"].as_u64().unwrap() > 0);
     let command = found[0]["remedy"][0]["command"].as_str().unwrap();
-    assert_eq!(command, "sysctl -w net.netfilter.nf_conntrack_max=200");
+    assert_eq!(command, "sysctl -w net.netfilter.nf_conntrack_max=65536");
     lab.close_all();
     wait_until("no packet comes", || !ids(&findings(doctor(&lab, &["-o", "json"]))).contains(&"ct-full"));
 }

@@ -23,6 +23,7 @@ const EXPLAINS: &[(&str, &[&str], Relation)] = &[
     ("ct-evicting", &["ct-unreplied"], always),
     ("ct-full", &["ct-unreplied", "dns-silent", "retransmits", "syn-retrans"], always),
     ("ct-helper", &["rule-drop"], is_about_same),
+    ("ecn-syn", &["syn-retrans"], is_about_same_or_general),
     ("fd-limit", &["listen-overflow"], is_about_same),
     ("iface-down", &["no-route"], always),
     ("iface-down", &["dns-silent", "neigh-failed", "nic-drops", "qdisc-drop", "syn-retrans"], is_about_same),

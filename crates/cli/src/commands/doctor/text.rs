@@ -227,7 +227,8 @@ mod tests {
             "  evidence  drop: 10 -> 59",
             "            entries\\x1b: 1000 of 1000",
             "  remedy    sysctl -w a=2",
-            "              makes room; run it in the first network namespace; risk: takes memory",
+            "              makes room; run it in the first network namespace; risk: takes",
+            "              memory",
             "            send less",
         ];
         assert_eq!(prose.text.lines().collect::<Vec<_>>(), expected);

@@ -143,7 +143,8 @@ fn a_reason_comes_before_the_queue() {
     assert_eq!(first(busy), None);
     let mut sample = Sample::of(&[]);
     hung(&mut sample);
-    sample.descriptors = vec![Descriptors { process: "server (7)".into(), pid: 7, used: 1024, limit: 1024 }];
+    sample.descriptors =
+        vec![Descriptors { process: "server (7)".into(), pid: 7, used: 1024, limit: 1024, hard_limit: 1024 }];
     let ids: Vec<&str> = diagnose(&[sample]).iter().map(|one| one.id).collect();
     assert_eq!(ids, ["fd-limit"]);
 }

@@ -13,8 +13,8 @@ use sys::{DNS_HEAD_BYTES, DnsSocket, SysError};
 /// Bound: DNS messages that `doctor` reads in a namespace during its window. Beyond: it stops counting there, and
 /// judges what it has read. By: anyone who sends DNS messages.
 const MESSAGES_MAX: u32 = 8192;
-/// Bound: DNS servers, and pairs of servers, that `doctor` keeps for a namespace. Beyond: further ones are left out. By:
-/// anyone who sends DNS messages.
+/// Bound: DNS servers, and pairs of servers, that `doctor` keeps for a namespace. Beyond: further ones are left out.
+/// By: anyone who sends DNS messages.
 const SERVERS_MAX: usize = 256;
 
 /// A query that is not answered for this long counts as waiting.

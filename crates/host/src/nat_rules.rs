@@ -54,14 +54,14 @@ pub enum Rewrite {
     /// A match or a target is not understood.
     Unknown,
     /// Another destination, or source at [`NatHook::Postrouting`].
-    To(Target),
+    To(RewriteTarget),
     /// The source becomes an address of the outgoing interface. Has the place of the rule: `ip nat post handle 4`.
     Masquerade(String),
 }
 
 /// The target of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct RewriteTarget {
     /// First and last address; `None` if the rule changes the port only, or for an address of this host.
     pub addrs: Option<(Addr, Addr)>,
     /// First and last port; `None` if the rule leaves the port alone.
@@ -108,7 +108,7 @@ struct Test {
     field: Field,
     is_not: bool,
     /// `None` if they are unknown.
-    values: Option<Vec<Value>>,
+    values: Option<Vec<MatchValue>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -129,7 +129,7 @@ enum Field {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Value {
+enum MatchValue {
     Numbers(u64, u64),
     Addrs(Addr, Addr),
     /// An interface, or the beginning of its name.
@@ -266,7 +266,7 @@ fn rewrite_of(of: &Json, place: &str) -> Rewrite {
     }
     let port = |number: u64| u16::try_from(number).unwrap_or(u16::MAX);
     let ports = ports.flatten().map(|(first, last)| (port(first), port(last)));
-    Rewrite::To(Target { addrs: addrs.flatten(), ports, place: place.to_owned() })
+    Rewrite::To(RewriteTarget { addrs: addrs.flatten(), ports, place: place.to_owned() })
 }
 
 fn test(of: &Json) -> Test {
@@ -320,7 +320,7 @@ fn field(left: &Json, right: &Json) -> Field {
 }
 
 /// The values of a match; `None` if one is unknown.
-fn values(right: &Json) -> Option<Vec<Value>> {
+fn values(right: &Json) -> Option<Vec<MatchValue>> {
     match right.get("set") {
         Some(Json::Array(all)) => all.iter().map(value).collect(),
         Some(_) => None,
@@ -328,19 +328,19 @@ fn values(right: &Json) -> Option<Vec<Value>> {
     }
 }
 
-fn value(value: &Json) -> Option<Value> {
+fn value(value: &Json) -> Option<MatchValue> {
     if let Some((first, last)) = addresses(value) {
-        return Some(Value::Addrs(first, last));
+        return Some(MatchValue::Addrs(first, last));
     }
     if let Some((first, last)) = numbers(value) {
-        return Some(Value::Numbers(first, last));
+        return Some(MatchValue::Numbers(first, last));
     }
     let name = value.as_str().filter(|name| !name.starts_with('@'))?;
     Some(match (name, name.strip_suffix('*')) {
-        ("tcp", _) => Value::Numbers(TCP.into(), TCP.into()),
-        ("udp", _) => Value::Numbers(UDP.into(), UDP.into()),
-        (_, Some(start)) => Value::NameStart(start.to_owned()),
-        _ => Value::Name(name.to_owned()),
+        ("tcp", _) => MatchValue::Numbers(TCP.into(), TCP.into()),
+        ("udp", _) => MatchValue::Numbers(UDP.into(), UDP.into()),
+        (_, Some(start)) => MatchValue::NameStart(start.to_owned()),
+        _ => MatchValue::Name(name.to_owned()),
     })
 }
 
@@ -404,7 +404,7 @@ impl Test {
     fn has_number(&self, number: u64) -> Option<bool> {
         let mut values = self.values.as_ref()?.iter();
         values.try_fold(false, |is_met, value| match value {
-            Value::Numbers(first, last) => Some(is_met || (*first..=*last).contains(&number)),
+            MatchValue::Numbers(first, last) => Some(is_met || (*first..=*last).contains(&number)),
             _ => None,
         })
     }
@@ -414,7 +414,7 @@ impl Test {
         let is_in = |first: &Addr, last: &Addr| first.bits() == addr.bits() && (*first..=*last).contains(&addr);
         let mut values = self.values.as_ref()?.iter();
         values.try_fold(false, |is_met, value| match value {
-            Value::Addrs(first, last) => Some(is_met || is_in(first, last)),
+            MatchValue::Addrs(first, last) => Some(is_met || is_in(first, last)),
             _ => None,
         })
     }
@@ -422,8 +422,8 @@ impl Test {
     fn has_name(&self, name: &str) -> Option<bool> {
         let mut values = self.values.as_ref()?.iter();
         values.try_fold(false, |is_met, value| match value {
-            Value::Name(other) => Some(is_met || other == name),
-            Value::NameStart(start) => Some(is_met || name.starts_with(start.as_str())),
+            MatchValue::Name(other) => Some(is_met || other == name),
+            MatchValue::NameStart(start) => Some(is_met || name.starts_with(start.as_str())),
             _ => None,
         })
     }
@@ -461,7 +461,7 @@ mod tests {
             Rewrite::None => "none".to_owned(),
             Rewrite::Unknown => "unknown".to_owned(),
             Rewrite::Masquerade(_) => "masquerade".to_owned(),
-            Rewrite::To(Target { addrs, ports, .. }) => {
+            Rewrite::To(RewriteTarget { addrs, ports, .. }) => {
                 format!("{} {ports:?}", addrs.map_or("own".to_owned(), |(first, _)| first.to_string()))
             }
         }

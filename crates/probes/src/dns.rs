@@ -33,12 +33,12 @@ pub(crate) struct DnsReader {
     open: Watches,
     /// The namespaces to count in; `None` until the first one is asked for.
     chosen: Option<BTreeSet<u64>>,
-    reading: Option<Reading>,
+    reading: Option<DnsThread>,
     counts: BTreeMap<u64, DnsCounts>,
 }
 
 /// The thread that reads the sockets. It ends when `stop` is dropped.
-struct Reading {
+struct DnsThread {
     stop: mpsc::Sender<()>,
     thread: JoinHandle<Result<Watches, SysError>>,
 }
@@ -79,12 +79,12 @@ impl ProbeReader for DnsReader {
         let (stop, stopped) = mpsc::channel();
         let watches = std::mem::take(&mut self.open);
         let thread = std::thread::Builder::new().name("dns".to_owned()).spawn(move || read_until(watches, &stopped));
-        self.reading = thread.ok().map(|thread| Reading { stop, thread });
+        self.reading = thread.ok().map(|thread| DnsThread { stop, thread });
     }
 
     /// Closes the sockets before the sockets of the host are read again.
     fn end(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
-        if let Some(Reading { stop, thread }) = self.reading.take() {
+        if let Some(DnsThread { stop, thread }) = self.reading.take() {
             drop(stop);
             match thread.join() {
                 Ok(Ok(watches)) => self.open = watches,

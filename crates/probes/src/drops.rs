@@ -113,8 +113,8 @@ impl ProbeReader for DropReader<'_> {
     }
 }
 
-/// The tools whose tables the calling thread's namespace has. Without root, in earlier recordings and on kernels without
-/// such tables there are none.
+/// The tools whose tables the calling thread's namespace has. Without root, in earlier recordings and on kernels
+/// without such tables there are none.
 fn read_legacy(netns: &InNetns<'_>) -> Vec<&'static str> {
     let (host, mut text) = (netns.host(), Vec::new());
     let files = [("iptables", "ip_tables_names"), ("ip6tables", "ip6_tables_names")];

@@ -241,7 +241,7 @@ pub const SETTINGS: &[&str] = &[
     "netfilter/nf_conntrack_udp_timeout_stream",
 ];
 
-/// Runs every check on the samples. Returns the findings, the most harmful first, each with its consequences beneath it.
+/// Runs every check on the samples. Returns the findings, the most harmful first, each with its consequences beneath.
 pub fn diagnose(samples: &[Sample]) -> Vec<Finding> {
     let mut all: Vec<(usize, Finding)> = Vec::new();
     for sample in samples {

@@ -17,8 +17,8 @@ pub(super) const CHECK: Check = Check {
     area: "services",
     about: "Connections or datagrams of this host are refused at once: by a closed port, or a reject rule of another \
             host.",
-    rule: "TcpAttemptFails (at most TcpActiveOpens, and at least a fifth of it), or ICMP \"unreachable\" messages, grew \
-           by at least 5; not counting half-open connections of others that were reset, this host's own messages, and \
+    rule: "TcpAttemptFails (at most TcpActiveOpens, and at least a fifth of it), or ICMP \"unreachable\" messages, \
+           grew by at least 5; not counting half-open connections of others that were reset, this host's own messages, and \
            connections that these ended. One message is enough if SYNs are retransmitted or attempts fail. It is a \
            warning if more than half of the attempts fail, or if several connections wait for one peer, or for \
            datagrams if messages answer 1 % of them; otherwise a hint: monitors, load balancers and programs that try \
@@ -40,8 +40,8 @@ fn rejected_here(sample: &Sample) -> u64 {
     dropped.all.iter().copied().filter(is_own).filter(|one| one.proto == "tcp").map(|one| one.count).sum()
 }
 
-/// Returns the messages that this host's kernel sent to its own sockets, because a neighbour did not answer: each ends a
-/// connection that is not established yet, and nothing refused it.
+/// Returns the messages that this host's kernel sent to its own sockets, because a neighbour did not answer: each ends
+/// a connection that is not established yet, and nothing refused it.
 fn own_messages(sample: &Sample) -> u64 {
     let of = |source, names: [&str; 2]| names.into_iter().map(|name| sample.grown(source, name)).min().unwrap_or(0);
     let v4 = of(Snmp, ["IcmpInDestUnreachs", "IcmpOutDestUnreachs"]);

@@ -12,8 +12,8 @@ pub const DESTINATIONS_MAX: usize = 4096;
 
 /// Most UDP flows, and TCP connections, of a namespace that are compared with the rules of NAT.
 ///
-/// Bound: tracked UDP flows, and TCP connections, of a namespace that `doctor` compares with the rules of NAT. Beyond: further flows are not
-/// compared. By: anyone whose packets are tracked there.
+/// Bound: tracked UDP flows, and TCP connections, of a namespace that `doctor` compares with the rules of NAT. Beyond:
+/// further flows are not compared. By: anyone whose packets are tracked there.
 pub const COMPARED_MAX: usize = 1024;
 
 /// Flows to one published port: destination NAT sends them to another host.

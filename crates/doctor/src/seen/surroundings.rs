@@ -39,8 +39,8 @@ pub struct Surroundings {
     pub gateways: Vec<Addr>,
     /// Destinations that a route refuses, as text: `203.0.113.0/24`, with the route's type.
     pub refused: Vec<(String, &'static str)>,
-    /// The tools whose rules of the older kind the kernel has, which nft does not show: `iptables`, `ip6tables`. Read only
-    /// if packets were dropped where such rules drop them.
+    /// The tools whose rules of the older kind the kernel has, which nft does not show: `iptables`, `ip6tables`. Read
+    /// only if packets were dropped where such rules drop them.
     pub legacy_rules: Vec<&'static str>,
     /// Rules of policy routing; read only if packets were refused or had no route.
     pub rules: Vec<RoutingRule>,

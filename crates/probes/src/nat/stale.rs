@@ -1,7 +1,7 @@
 //! Flows whose conntrack entry differs from what the rules of NAT say now.
 
 use doctor::seen::{Difference, StaleFlow, Surroundings, TrackedFlow};
-use host::nat_rules::{NatFlow, NatHook, NatRules, Rewrite, Target};
+use host::nat_rules::{NatFlow, NatHook, NatRules, Rewrite, RewriteTarget};
 use record::Addr;
 use record::rows::ip_proto;
 use sys::{Host, fs};
@@ -63,7 +63,7 @@ fn target_difference(
     around: &Surroundings,
     has_legacy: bool,
 ) -> Option<(Difference, String)> {
-    let Target { addrs, ports, place } = match rewrite {
+    let RewriteTarget { addrs, ports, place } = match rewrite {
         Rewrite::To(target) => target,
         // An answered flow still works. Otherwise the rule was probably removed with its server.
         Rewrite::None if flow.is_dnat && !flow.is_answered && !has_legacy => {
@@ -99,7 +99,7 @@ fn source_difference(flow: &TrackedFlow, rewrite: Rewrite, around: &Surroundings
         Rewrite::Masquerade(place) if !around.has_address(flow.source) => {
             Some((Difference::Source("an address of this host".to_owned()), place))
         }
-        Rewrite::To(Target { addrs: Some(addrs), place, .. }) if !(addrs.0..=addrs.1).contains(&flow.source) => {
+        Rewrite::To(RewriteTarget { addrs: Some(addrs), place, .. }) if !(addrs.0..=addrs.1).contains(&flow.source) => {
             Some((Difference::Source(text(addrs)), place))
         }
         _ => None,
@@ -141,7 +141,8 @@ mod tests {
 
     fn differences(flow: TrackedFlow, rule: &str, has_legacy: bool) -> Vec<Difference> {
         let listing = format!(
-            r#"{{"nftables":[{{"chain":{{"family":"ip","table":"n","name":"c","type":"nat","hook":"prerouting","prio":-100}}}},
+            r#"{{"nftables":[
+            {{"chain":{{"family":"ip","table":"n","name":"c","type":"nat","hook":"prerouting","prio":-100}}}},
             {{"chain":{{"family":"ip","table":"n","name":"p","type":"nat","hook":"postrouting","prio":100}}}},
             {{"rule":{{"family":"ip","table":"n","handle":4,{rule}}}}}]}}"#
         );
@@ -152,9 +153,8 @@ mod tests {
     #[test]
     fn destinations() {
         let dnat = |to: &str| {
-            format!(
-                r#""chain":"c","expr":[{{"match":{{"op":"==","left":{{"meta":{{"key":"iif"}}}},"right":"c1"}}}},{{"dnat":{{"addr":"{to}"}}}}]"#
-            )
+            let iface = r#"{"match":{"op":"==","left":{"meta":{"key":"iif"}},"right":"c1"}}"#;
+            format!(r#""chain":"c","expr":[{iface},{{"dnat":{{"addr":"{to}"}}}}]"#)
         };
         assert_eq!(differences(flow(), &dnat("172.17.0.2"), false), []);
         let other = [Difference::Target("172.17.0.3 port 514".to_owned())];
@@ -169,15 +169,16 @@ mod tests {
 
     #[test]
     fn sources() {
-        let rule = r#""chain":"p","expr":[{"match":{"op":"==","left":{"meta":{"key":"oif"}},"right":"s1"}},{"masquerade":null}]"#;
+        let iface = r#"{"match":{"op":"==","left":{"meta":{"key":"oif"}},"right":"s1"}}"#;
+        let rule = format!(r#""chain":"p","expr":[{iface},{{"masquerade":null}}]"#);
         let plain = TrackedFlow { asked: (OLD, 514), is_dnat: false, ..flow() };
         assert_eq!(
-            differences(plain, rule, false),
+            differences(plain, &rule, false),
             [Difference::Source("an address of this host".to_owned())],
             "the rule is newer"
         );
         let translated = TrackedFlow { source: Addr::V4([172, 17, 0, 1]), is_snat: true, ..plain };
-        assert_eq!(differences(translated, rule, false), []);
-        assert_eq!(differences(TrackedFlow { is_answered: true, ..plain }, rule, false), []);
+        assert_eq!(differences(translated, &rule, false), []);
+        assert_eq!(differences(TrackedFlow { is_answered: true, ..plain }, &rule, false), []);
     }
 }

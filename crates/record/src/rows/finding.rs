@@ -153,14 +153,15 @@ impl Table for Findings {
         lost: Count = own(|row| Value::number(row.lost)), show Show::Wide;
         /// Evidence: each counter with its value before and after, and the limit that it is compared with.
         evidence: Objects(OF_EVIDENCE) = own(|row| Value::List(&row.evidence)), show Show::Wide;
-        /// Remedies: command, effect and risk, and the place where the command must be run if it is not the namespace of
-        /// the finding.
+        /// Remedies: command, effect and risk, and the place where the command must be run if it is not the namespace
+        /// of the finding.
         remedy: Objects(OF_REMEDY) = own(|row| Value::List(&row.remedy)), show Show::Wide;
         /// Confidence: certain (the kernel reports it), likely (concluded from two facts) or hint (other explanations
         /// are possible).
         confidence: Name(Confidence::NAMES) = own(|row| Value::Name(row.confidence.name())), show Show::Default;
         /// ID of the finding that explains this one: its cause; null for a cause.
-        explained_by: Text = own(|row| row.explained_by.map_or(Value::Null, |id| Value::Bytes(id.as_bytes()))), show Show::Wide;
+        explained_by: Text = own(|row| Value::nonempty(row.explained_by.unwrap_or_default().as_bytes())),
+            show Show::Wide;
         /// Time at which the problem began; null if it began before the window.
         since: Time = own(|row| row.since_ns.map_or(Value::Null, Value::Time)), show Show::Wide;
         /// Length of the window.

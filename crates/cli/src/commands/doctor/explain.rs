@@ -16,7 +16,7 @@ pub(super) fn text(chosen: &[&str]) -> String {
     }
     if chosen.is_empty() {
         text.push_str(
-            "\nA window of 3 s misses slow faults: a resolver that times out after 5 s, a segment that is retransmitted \
+            "\nA window of 3 s misses slow faults: a resolver that times out after 5 s, a segment that is sent again \
              every 6 s. --for 30 shows more of them.\n",
         );
     }

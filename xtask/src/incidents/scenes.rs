@@ -437,7 +437,7 @@ const INCIDENTS: &[Incident] = &[
         name: "rp_filter drops packets from a source",
         expected: "rp-filter",
         set_up: &[
-            (Router, "sysctl -qw net.ipv4.conf.c1.rp_filter=1"),
+            (Router, "sysctl -qw net.ipv4.conf.c1.rp_filter=1; ip route add 198.51.100.0/24 via 172.17.0.2"),
             (Client, "ip addr add 198.51.100.7/32 dev lo; sysctl -qw net.ipv4.conf.all.arp_announce=2"),
         ],
         traffic: &[

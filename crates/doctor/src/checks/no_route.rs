@@ -75,21 +75,17 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
 fn remedies(draft: FindingBuilder<'_>, empty: Option<&RoutingRule>, is_v6: bool, lacks_main: bool) {
     let rules = if is_v6 { "ip -6 rule" } else { "ip rule" };
     let draft = draft.remedy("netwren routes 'destination = default'", "shows whether there is a default route", "");
-    let Some(rule) = empty else {
+    if empty.is_none() {
         if lacks_main {
             let command = format!("{rules} add lookup main priority 32766");
             draft.remedy(command, "adds the rule that every network namespace begins with", "");
         }
         return;
-    };
+    }
     draft
         .remedy(format!("{rules} show"), "shows the rules, and so the tables that packets use", "")
-        .remedy("", "add the missing routes to that table: find out which program should fill it", "")
-        .remedy(
-            format!("{rules} del priority {}", rule.priority),
-            "deletes the rule, if it is the only one with this number",
-            "packets that it applies to then use other tables",
-        );
+        // Without the rule, packets use the same later rules as with an empty table: deleting it mends nothing.
+        .remedy("", "add the missing routes to that table: find out which program should fill it", "");
 }
 
 /// True if no rule of policy routing leads all packets to the main table, as one does in every new namespace.

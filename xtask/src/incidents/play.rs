@@ -1,6 +1,6 @@
 //! Plays one twin: sets up hosts, fault and traffic, and runs `doctor`.
 
-use super::remedies::{Patient, Proposed, Tried, try_all};
+use super::remedies::{Found, Patient, Proposed, Tried, try_all};
 use super::scenes::{At, Incident};
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -21,18 +21,6 @@ pub(super) struct Watch<'w> {
     pub(super) seconds: &'w str,
     /// The recording that it writes.
     pub(super) tape: Option<&'w Path>,
-}
-
-/// A finding of `doctor`.
-#[derive(Default)]
-pub(super) struct Found {
-    pub(super) id: String,
-    pub(super) severity: String,
-    pub(super) title: String,
-    pub(super) object: String,
-    /// Packets or connections lost.
-    pub(super) lost: u64,
-    pub(super) remedies: Vec<Proposed>,
 }
 
 /// The answer of `doctor`.

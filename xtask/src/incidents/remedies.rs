@@ -1,7 +1,6 @@
 //! Runs the commands that the first finding proposes on the host for which it proposes them, and lets `doctor` look
 //! again.
 
-use super::play::Found;
 use anyhow::Result;
 use std::fmt;
 
@@ -10,6 +9,18 @@ const SHOWS_S: &str = "3";
 
 /// How often `doctor` looks again: a stuck connection retransmits only every few seconds.
 const LOOKS: usize = 8;
+
+/// A finding of `doctor`.
+#[derive(Default)]
+pub(super) struct Found {
+    pub(super) id: String,
+    pub(super) severity: String,
+    pub(super) title: String,
+    pub(super) object: String,
+    /// Packets or connections lost.
+    pub(super) lost: u64,
+    pub(super) remedies: Vec<Proposed>,
+}
 
 /// A command that a finding proposes.
 pub(super) struct Proposed {

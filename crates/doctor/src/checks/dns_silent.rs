@@ -33,7 +33,8 @@ pub(super) const CHECK: Check = Check {
            second: a warning if two queries wait, if one waits for 2 s, or for 1 s while another server answers, or \
            if an earlier socket to the server was closed; also if at least 3 queries, and half of all, wait. Or at \
            least 3 tracked queries, and half of all, have no answer; or at least 2 in half a minute while none has \
-           one. A socket that waited at both readings is a hint, unless its server answered others: it may wait, or be kept for the next query.",
+           one. A socket that waited at both readings is a hint, unless its server answered others: it may wait, or be \
+           kept for the next query.",
     sources: "a packet socket for DNS messages (AF_PACKET, CAP_NET_RAW); UDP sockets connected to port 53, via \
               sock_diag; conntrack entries to port 53",
     refuted_by: "`netwren capture 'udp port 53'` that shows answers.",

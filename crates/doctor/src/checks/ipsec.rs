@@ -4,8 +4,7 @@ use record::rows::CounterSource::Xfrm;
 use record::rows::{Confidence, Severity};
 
 use super::dropped::Dropped;
-use super::no_route::moved_packets;
-use super::reach::Reach;
+use super::reach::{Reach, moved_packets};
 use super::syn_retrans::wait_for;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};

@@ -3,8 +3,7 @@
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
-use super::no_route::moved_packets;
-use super::reach::Reach;
+use super::reach::{Reach, moved_packets};
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {

@@ -4,7 +4,7 @@ use record::Addr;
 use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
-use super::reach::Reach;
+use super::reach::{Reach, moved_packets};
 use super::route_refuses::{TABLE_MAIN, without_route};
 use super::words::state;
 use super::{Check, FindingBuilder, Findings, Probe, Sample, ipsec};
@@ -106,12 +106,6 @@ fn empty_table(sample: &Sample, is_v6: bool) -> Option<(&RoutingRule, u32)> {
     };
     let mut rules = sample.around.rules.iter().filter(|rule| rule.is_v6 == is_v6 && is_possible(rule));
     rules.find_map(|rule| Some((rule, leads(rule)?)))
-}
-
-/// Returns the packets of both families that this host received or sent.
-pub(super) fn moved_packets(sample: &Sample) -> u64 {
-    let of = |source, names: [&str; 2]| names.iter().map(|name| sample.grown(source, name)).sum::<u64>();
-    of(Snmp, ["IpInReceives", "IpOutRequests"]) + of(Snmp6, ["Ip6InReceives", "Ip6OutRequests"])
 }
 
 /// Returns the number of received IPv6 packets to hosts that had no route. Packets to multicast groups are left out: a

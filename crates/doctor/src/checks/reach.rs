@@ -1,9 +1,10 @@
 //! The programs and hosts that a finding hurts, from which its severity follows.
 
+use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::Severity;
 
-use super::FindingBuilder;
 use super::words::percent;
+use super::{FindingBuilder, Sample};
 
 /// From this share on, in percent, a loss is more than noise: every network loses a packet in a thousand.
 const SOME_PERCENT: u64 = 1;
@@ -64,6 +65,12 @@ impl FindingBuilder<'_> {
             _ => draft,
         }
     }
+}
+
+/// Returns the packets of both families that this host received or sent.
+pub(super) fn moved_packets(sample: &Sample) -> u64 {
+    let of = |source, names: [&str; 2]| names.iter().map(|name| sample.grown(source, name)).sum::<u64>();
+    of(Snmp, ["IpInReceives", "IpOutRequests"]) + of(Snmp6, ["Ip6InReceives", "Ip6OutRequests"])
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ pub(super) const CHECK: Check = Check {
     about: "Connections or datagrams of this host are refused at once: by a closed port, or a reject rule of another \
             host.",
     rule: "TcpAttemptFails (at most TcpActiveOpens, and at least a fifth of it), or ICMP \"unreachable\" messages, \
-           grew by at least 5; not counting half-open connections of others that were reset, this host's own messages, and \
-           connections that these ended. One message is enough if SYNs are retransmitted or attempts fail. It is a \
+           grew by at least 5; not counting half-open connections of others that were reset, this host's own messages, \
+           and connections that these ended. One message is enough if SYNs are retransmitted or attempts fail. It is a \
            warning if more than half of the attempts fail, or if several connections wait for one peer, or for \
            datagrams if messages answer 1 % of them; otherwise a hint: monitors, load balancers and programs that try \
            IPv6 first are refused now and then.",

@@ -35,16 +35,16 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// A route or a rule that refuses packets.
-enum Refusal<'s> {
+enum RouteRefusal<'s> {
     Route(&'s (String, &'static str)),
     Rule(&'s RoutingRule),
 }
 
-impl Refusal<'_> {
+impl RouteRefusal<'_> {
     fn words(&self) -> String {
         match self {
-            Refusal::Route((to, kind)) => format!("the {kind} route to {to}"),
-            Refusal::Rule(rule) => format!("the policy routing rule `{}`", rule.words()),
+            RouteRefusal::Route((to, kind)) => format!("the {kind} route to {to}"),
+            RouteRefusal::Rule(rule) => format!("the policy routing rule `{}`", rule.words()),
         }
     }
 }
@@ -77,7 +77,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let proof = [Snmp, Netstat, Snmp6]
             .into_iter()
             .flat_map(|source| counters.into_iter().filter_map(move |name| sample.evidence(source, name, None)));
-        add(found, &dropped, lost, &[Refusal::Rule(rule)], (title, Confidence::Likely)).proof(proof);
+        add(found, &dropped, lost, &[RouteRefusal::Rule(rule)], (title, Confidence::Likely)).proof(proof);
     }
 }
 
@@ -85,14 +85,14 @@ fn add<'f>(
     found: &'f mut Findings<'_>,
     dropped: &Dropped<'_>,
     lost: u64,
-    refusals: &[Refusal<'_>],
+    refusals: &[RouteRefusal<'_>],
     (title, confidence): (String, Confidence),
 ) -> FindingBuilder<'f> {
     let severity = if lost >= SOME { Severity::Warning } else { Severity::Hint };
     let shown = refusals.iter().take(4).map(|one| state(one.words(), 1, None));
     let object = match refusals {
-        [Refusal::Route((to, _))] => to.clone(),
-        [Refusal::Rule(rule)] => rule.words(),
+        [RouteRefusal::Route((to, _))] => to.clone(),
+        [RouteRefusal::Rule(rule)] => rule.words(),
         _ => String::new(),
     };
     let draft = found
@@ -102,7 +102,7 @@ fn add<'f>(
         .proof(shown)
         .lost(lost, "packets dropped");
     let draft = match refusals {
-        [Refusal::Rule(rule)] => draft.remedy(format!("{} show", rule.command()), "shows the rules", "").remedy(
+        [RouteRefusal::Rule(rule)] => draft.remedy(format!("{} show", rule.command()), "shows the rules", "").remedy(
             format!("{} del priority {}", rule.command(), rule.priority),
             "deletes the rule, if it is the only one with this number",
             "it may be there on purpose, such as to keep traffic inside a VPN",
@@ -116,17 +116,17 @@ fn add<'f>(
 
 /// Returns the routes and rules that can have refused a packet. The route with the longest prefix decides. A packet
 /// with unknown addresses may fit all of them.
-fn refusals<'s>(sample: &'s Sample, one: &DropSeen) -> Vec<Refusal<'s>> {
+fn refusals<'s>(sample: &'s Sample, one: &DropSeen) -> Vec<RouteRefusal<'s>> {
     let around = &sample.around;
-    let Some((_, to)) = one.ends else { return around.refused.iter().map(Refusal::Route).collect() };
+    let Some((_, to)) = one.ends else { return around.refused.iter().map(RouteRefusal::Route).collect() };
     let length = |route: &(String, &'static str)| match prefix_of(&route.0, to) {
         Some(prefix) if prefix.contains(to.unmapped()) => Some(prefix.len()),
         _ => None,
     };
     let route = around.refused.iter().filter(|route| length(route).is_some()).max_by_key(|route| length(route));
     let is_refusing = |rule: &&RoutingRule| matches!(rule.action, RuleAction::Refuse(_)) && rule.applies_to(one);
-    let rules = around.rules.iter().filter(|rule| rule.is_v6 == is_v6(to)).filter(is_refusing).map(Refusal::Rule);
-    rules.chain(route.map(Refusal::Route)).collect()
+    let rules = around.rules.iter().filter(|rule| rule.is_v6 == is_v6(to)).filter(is_refusing).map(RouteRefusal::Rule);
+    rules.chain(route.map(RouteRefusal::Route)).collect()
 }
 
 /// The destination of a route: `default` is of the packet's family.

@@ -5,8 +5,7 @@ use record::rows::{Confidence, NetfilterHook, Severity};
 use record::{Addr, Proto};
 
 use super::dropped::Dropped;
-use super::no_route::moved_packets;
-use super::reach::Reach;
+use super::reach::{Reach, moved_packets};
 use super::syn_retrans::wait_for;
 use super::{Check, FindingBuilder, Findings, Probe, Sample};
 use crate::seen::{DropSeen, RuleSeen};

@@ -1477,7 +1477,7 @@ fn remedies_contain_what_the_finding_knows() {
 }
 
 /// Settings that Linux 6.18 lets a network namespace change that is not the first one.
-const EVERYWHERE: &[&str] = &[
+const IN_ALL_NETNS: &[&str] = &[
     "net.bridge.bridge-nf-call-iptables",
     "net.core.somaxconn",
     "net.ipv4.ip_forward",
@@ -1506,7 +1506,7 @@ fn remedies_say_where_a_setting_can_be_changed() {
         for name in names {
             // Those of interfaces, timeouts, and the ones in this list: add a setting here or to `FIRST_ONLY`.
             let is_one_of_many = name.contains(".conf.") || name.contains("_timeout");
-            let is_here = is_one_of_many || EVERYWHERE.contains(&name.as_str());
+            let is_here = is_one_of_many || IN_ALL_NETNS.contains(&name.as_str());
             assert_eq!(remedy.place.is_empty(), is_here, "{}", remedy.command);
             proposed += 1;
         }

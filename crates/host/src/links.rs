@@ -7,6 +7,7 @@ use sys::{Host, NetNs, SysError};
 
 use crate::HostError;
 use crate::inside::read_inside;
+use crate::link_kinds;
 use crate::words::{hex_u8, hex16, words};
 
 /// NETLINK_ROUTE, include/uapi/linux/netlink.h.
@@ -28,6 +29,9 @@ const IFLA_TXQLEN: u16 = 13;
 const IFLA_MAP: u16 = 14;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_STATS64: u16 = 23;
+const IFLA_AF_SPEC: u16 = 26;
+const IFLA_LINK_NETNSID: u16 = 37;
+const IFLA_TARGET_NETNSID: u16 = 46;
 const IFLA_XDP: u16 = 43;
 /// `struct ifinfomsg`: family u8, pad u8, type u16, index s32, flags u32, change u32.
 const IFINFOMSG: usize = 16;
@@ -127,6 +131,31 @@ impl Links {
         Ok(())
     }
 
+    /// Reads the MTU of the other end of a veth pair, which may be in another namespace; `None` if it is not known
+    /// there by a number, or does not exist.
+    ///
+    /// Needs CAP_NET_ADMIN in the other end's namespace.
+    pub fn read_peer_mtu(host: &Host, netns: u64, link: &Link) -> Result<Option<u32>, HostError> {
+        if link.is_lower_elsewhere && link.lower_nsid.is_none() {
+            return Ok(None);
+        }
+        let mut request = Request::for_one(RTM_GETLINK);
+        let mut head = [0; IFINFOMSG];
+        head[4..8].copy_from_slice(&link.lower.to_ne_bytes());
+        request.append(&head);
+        if let Some(nsid) = link.lower_nsid {
+            request.attr_u32(IFLA_TARGET_NETNSID, nsid);
+        }
+        let key = format!("peer of link {}@{netns}", link.index);
+        let ask = Query { what: "interfaces", protocol: PROTOCOL, request: &request, key: &key, note: "", netns: None };
+        let mut mtu = None;
+        netlink::exchange(host, &ask, |part| {
+            mtu = self::link(part).map(|peer| peer.mtu);
+            ControlFlow::Continue(())
+        })?;
+        Ok(mtu)
+    }
+
     fn read_links(
         &mut self,
         conversation: &mut Conversation,
@@ -192,19 +221,19 @@ fn link(part: &AnswerMessage<'_>) -> Option<Link> {
             IFLA_MASTER => link.master = attr.u32().unwrap_or(0),
             IFLA_TXQLEN => link.tx_queue = attr.u32().unwrap_or(0),
             IFLA_MAP => link.map = map(&attr),
-            IFLA_LINKINFO => link.is_bridge = is_bridge(&attr),
+            IFLA_LINKINFO => link_kinds::add(&mut link, &attr),
             IFLA_STATS64 => link.stats = stats(&attr),
+            IFLA_AF_SPEC => link.hop_limit = link_kinds::hop_limit(&attr),
+            IFLA_LINK_NETNSID => {
+                // A negative number: the other namespace has no number here.
+                link.is_lower_elsewhere = true;
+                link.lower_nsid = attr.i32().ok().and_then(|nsid| u32::try_from(nsid).ok());
+            }
             IFLA_XDP => link.xdp = xdp(&attr),
             _ => {}
         }
     }
     (!link.name.is_empty()).then_some(link)
-}
-
-// IFLA_LINKINFO: an attribute with the kind of the interface, among others.
-fn is_bridge(attr: &Attr<'_>) -> bool {
-    const IFLA_INFO_KIND: u16 = 1;
-    attr.nested().flatten().any(|one| one.kind == IFLA_INFO_KIND && one.c_str() == b"bridge")
 }
 
 // IFLA_XDP: nested attributes; without a program the mode is 0.

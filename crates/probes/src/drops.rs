@@ -15,6 +15,9 @@ use crate::probe::{InNetns, ProbeReader, Round};
 /// code 3). By: anyone who causes many kinds of drops.
 const DROPS_MAX: usize = 4096;
 
+/// The function that drops IPv6 packets of groups without a member here: routine, unless a program waits for them.
+const GROUP_WITHOUT_MEMBER: &[u8] = b"ip6_mc_input";
+
 /// Returns the namespaces whose drops a session counts.
 pub fn drop_scope(session: &Session) -> DropScope {
     match session.namespaces() {
@@ -133,7 +136,7 @@ fn add_drops(source: &dyn Source<Drops>, samples: &mut Samples, stats: &mut Acco
     let (mut over, mut unplaced) = (0, 0);
     let read = source.run(&Demand::<Drops>::every_field(0), &mut |row| {
         match samples.get_mut(&Some(row.netns_id)) {
-            _ if row.benign => {}
+            _ if row.benign && row.place != GROUP_WITHOUT_MEMBER => {}
             Some(sample) => over += add_drop(&mut sample.around, row),
             None => unplaced += row.count,
         }

@@ -1,9 +1,14 @@
 //! Interfaces: their state, speed and duplex, and IPv6 addresses that another host also has.
+//!
+//! The MTU of the other end of a veth pair is read only if one of the ends dropped packets.
 
 use doctor::seen::{AddressSeen, LinkSeen, ModeSeen, Sample, XdpSeen};
 use host::HostError;
+use host::Links;
 use host::link_modes::{self, LINK_MODES_MAX, LinkMode};
 use host::links::LINKS_MAX;
+use record::rows::CounterSource::Iface;
+use record::rows::Link;
 use record::{Accounting, Addr};
 use std::collections::BTreeMap;
 
@@ -29,8 +34,10 @@ impl ProbeReader for LinkReader {
         }
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let modes = read_modes(netns, stats);
+        let peer_mtus = read_peer_mtus(netns, sample, &links.links);
         let around = &mut sample.around;
         for link in &links.links {
+            let is_veth = &*link.kind == b"veth";
             let has_v4 = links.addrs.iter().any(|addr| addr.index == link.index);
             let has_v6 = links.addrs6.iter().any(|addr| addr.iface == link.name && addr.scope == 0);
             around.links.push(LinkSeen {
@@ -41,6 +48,13 @@ impl ProbeReader for LinkReader {
                 has_address: has_v4 || has_v6,
                 is_bridge: link.is_bridge,
                 is_bridge_port: link.master != 0,
+                master: link.master,
+                lower: if is_veth || link.is_lower_elsewhere { 0 } else { link.lower },
+                is_veth,
+                peer_mtu: peer_mtus.get(&link.index).copied(),
+                hop_limit: link.hop_limit,
+                bridge: link.bridge,
+                port: link.port,
                 // An interface on top of another reports the lower one's mode, which has its own finding.
                 xdp: link.xdp.map(|xdp| XdpSeen { program: xdp.program, is_generic: xdp.mode == XDP_GENERIC }),
                 mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
@@ -54,6 +68,23 @@ impl ProbeReader for LinkReader {
         let duplicates = links.addrs6.iter().filter(|addr| addr.flags & DUPLICATE != 0);
         around.duplicates = duplicates.map(|addr| (text(&addr.iface), Addr::V6(addr.addr))).collect();
     }
+}
+
+/// Maximum number of veth pairs whose other end is read.
+///
+/// Bound: pairs of veth interfaces that dropped packets, whose MTUs `doctor` compares in a namespace. Beyond: further
+/// pairs are not compared. By: a user who makes as many pairs that drop packets.
+const PEERS_MAX: usize = 64;
+
+/// Reads the MTU of the other ends of veth pairs that dropped packets within the window, by interface index. Ends that
+/// this process may not see are left out.
+fn read_peer_mtus(netns: &InNetns<'_>, sample: &Sample, links: &[Link]) -> BTreeMap<u32, u32> {
+    let has_dropped = |link: &&Link| {
+        let grown = |name| sample.objects(Iface, name).any(|(of, moved)| *of == *link.name && moved.grown() > 0);
+        &*link.kind == b"veth" && (grown("rx_dropped") || grown("tx_dropped"))
+    };
+    let read = |link: &Link| Some((link.index, Links::read_peer_mtu(netns.host(), netns.netns_id, link).ok()??));
+    links.iter().filter(has_dropped).take(PEERS_MAX).filter_map(read).collect()
 }
 
 /// Reads speed and duplex by interface index, of interfaces whose driver knows both.

@@ -24,6 +24,8 @@ const FIELDS: &[&str] = &[
     "accept_q",
     "accept_q_max",
     "rcvbuf",
+    "wmem_alloc",
+    "sndbuf",
     "socket_drops",
     "cookie",
     "inode",

@@ -19,9 +19,11 @@ use crate::descriptors::DescriptorReader;
 use crate::dns::DnsReader;
 use crate::drops::{DropReader, DropWatch};
 use crate::flows::FlowReader;
+use crate::groups::GroupReader;
 use crate::ipsec::IpsecReader;
 use crate::links::LinkReader;
 use crate::log_groups::LogGroupReader;
+use crate::mac_moves::MoveReader;
 use crate::neighbours::NeighbourReader;
 use crate::probe::{InNetns, ProbeReader, Round};
 use crate::processes::ProcessReader;
@@ -53,9 +55,11 @@ impl Lasting {
             Probe::Dns => Box::<DnsReader>::default(),
             Probe::Drops => Box::new(DropReader { watch: &self.drops, sums_rounds: self.sums_rounds }),
             Probe::Flows => Box::new(FlowReader),
+            Probe::Groups => Box::new(GroupReader),
             Probe::Ipsec => Box::new(IpsecReader),
             Probe::Links => Box::new(LinkReader),
             Probe::LogGroups => Box::<LogGroupReader>::default(),
+            Probe::MacMoves => Box::<MoveReader>::default(),
             Probe::Neighbours => Box::<NeighbourReader>::default(),
             Probe::Processes => Box::new(ProcessReader),
             Probe::Queues => Box::<QueueReader>::default(),

@@ -307,6 +307,91 @@ pub(super) const LOADS: &[Load] = &[
         ..NONE
     },
     Load {
+        name: "two cards in one network receive a stream that one has joined",
+        set_up: &[
+            (Router, "ip link add x1 type veth peer name x0 netns $SERVER_NETNS"),
+            (Router, "ip link set x1 up; ip addr add 10.8.0.1/24 dev x1"),
+            (Server, "ip link set x0 up; ip addr add 10.8.0.2/24 dev x0"),
+        ],
+        traffic: &[
+            (Server, "joined('239.1.2.3', 5004, '172.17.0.2'); ready()"),
+            (
+                Router,
+                "stream_to('239.1.2.3', 5004, '172.17.0.1'); stream_to('239.1.2.3', 5004, '10.8.0.1'); ready(0.3)",
+            ),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "guests that must not reach each other use their gateway",
+        at: Router,
+        set_up: &[
+            BRIDGE[0],
+            BRIDGE[1],
+            BRIDGE[2],
+            BRIDGE[3],
+            BRIDGE[4],
+            (Router, "ip link set c1 type bridge_slave isolated on; ip link set s1 type bridge_slave isolated on"),
+        ],
+        traffic: &[
+            (Server, "datagrams('10.9.0.3', 7); ready()"),
+            (Client, "datagrams('10.9.0.3', 7); ready()"),
+            (Router, "echo(7); ready(0.3)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "a program fills its send buffer and waits",
+        at: Client,
+        set_up: &[(Client, "tc qdisc add dev c0 root handle 1: tbf rate 20mbit burst 30000 limit 10000000")],
+        traffic: &[
+            (Server, "echo(7, answers=False); ready()"),
+            (
+                Client,
+                "s = socket.socket(2, 2); s.setblocking(False); s.connect((SERVER, 7)); held.append(s)\n\
+                 every(0, lambda: (select.select([], [s], [], 1), s.send(b'x' * 1000)))\n\
+                 ready(0.5)",
+            ),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "guests are started again with their hardware address",
+        at: Router,
+        set_up: BRIDGE,
+        traffic: &[
+            (Server, "datagrams('10.9.0.3', 7); ready()"),
+            (
+                Router,
+                "echo(7)\n\
+                 add = 'ip link add g0 type veth peer name g1 address 02:00:00:00:00:44; ip link set g0 master br0 up'\n\
+                 every(0.05, lambda: run(add + '; ip link set g1 up; sleep 0.2; ip link del g0'))\n\
+                 ready(0.5)",
+            ),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "a bridge with a querier drops a group without members",
+        at: Router,
+        set_up: &[
+            BRIDGE[0],
+            BRIDGE[1],
+            BRIDGE[2],
+            BRIDGE[3],
+            BRIDGE[4],
+            (Router, "ip link set br0 type bridge mcast_query_response_interval 50"),
+            (Router, "ip link set br0 type bridge mcast_querier 1; sleep 1"),
+            (Client, "ip route add 224.0.0.0/4 dev c0 src 10.9.0.1"),
+        ],
+        traffic: &[
+            (Server, "datagrams('10.9.0.3', 7); ready()"),
+            (Client, "stream_to('239.1.2.3', 5004, '10.9.0.1'); ready(0.5)"),
+            (Router, "echo(7); ready()"),
+        ],
+        ..NONE
+    },
+    Load {
         name: "neighbours speak mDNS to a host without IPv6",
         set_up: &[(Server, "sysctl -qw net.ipv6.conf.s0.disable_ipv6=1")],
         traffic: &[

@@ -447,6 +447,32 @@ def tagged(vlan):
     every(0.01, lambda: (take(taker), sender.send(frame)))
 
 
+def joined(group, port, iface, source=""):
+    """Joins a group on the interface with this address, for one source if there is one, and reads its datagrams."""
+    taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    taker.bind(("", port))
+    own = socket.inet_aton(group) + socket.inet_aton(iface)
+    # IP_ADD_MEMBERSHIP or IP_ADD_SOURCE_MEMBERSHIP
+    taker.setsockopt(socket.IPPROTO_IP, 39 if source else 35, own + (socket.inet_aton(source) if source else b""))
+    held.append(taker)
+
+    def loop():
+        while going():
+            taker.recv(65536)
+
+    background(loop)
+
+
+def stream_to(group, port, iface, every_s=0.01):
+    """Sends a stream to a group from the interface with this address."""
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    # IP_MULTICAST_IF, IP_MULTICAST_TTL
+    sender.setsockopt(socket.IPPROTO_IP, 32, socket.inet_aton(iface))
+    sender.setsockopt(socket.IPPROTO_IP, 33, 8)
+    held.append(sender)
+    every(every_s, lambda: sender.sendto(b"x" * 500, (group, port)))
+
+
 def damaged(total):
     """Datagrams with this checksum; 0 is none."""
     sender = raw()

@@ -7,6 +7,7 @@ mod accepting;
 mod answer_source;
 mod asymmetric_route;
 mod bridge_nf;
+mod bridge_port;
 mod causes;
 mod cgroup_drop;
 mod checksum;
@@ -37,7 +38,10 @@ mod link_flap;
 mod link_mode;
 mod listen_overflow;
 mod losers;
+mod mac_moves;
 mod martian;
+mod mcast_iface;
+mod mcast_snooping;
 mod mtu;
 mod mtu_mismatch;
 mod nagle;
@@ -90,6 +94,7 @@ mod tcp_signature;
 mod ttl_expired;
 mod tw_overflow;
 mod udp_rcvbuf;
+mod udp_sndbuf;
 mod udp_unread;
 mod unix_queue;
 mod unread;
@@ -141,6 +146,8 @@ pub const CHECKS: &[&Check] = &[
     &dad_failed::CHECK,
     &ip_conflict::CHECK,
     &iface_down::CHECK,
+    &bridge_port::CHECK,
+    &mac_moves::CHECK,
     &link_flap::CHECK,
     &neigh_failed::CHECK,
     &ipsec::CHECK,
@@ -160,6 +167,8 @@ pub const CHECKS: &[&Check] = &[
     &ttl_expired::CHECK,
     &mtu_mismatch::CHECK,
     &mtu::CHECK,
+    &mcast_snooping::CHECK,
+    &mcast_iface::CHECK,
     &martian::CHECK,
     &ipv6_off::CHECK,
     &no_route::CHECK,
@@ -167,6 +176,7 @@ pub const CHECKS: &[&Check] = &[
     &link_mode::CHECK,
     &nic_errors::CHECK,
     &qdisc_drop::CHECK,
+    &udp_sndbuf::CHECK,
     &checksum::CHECK,
     &nic_drops::CHECK,
     &ct_evicting::CHECK,
@@ -217,6 +227,7 @@ pub const SETTINGS: &[&str] = &[
     "core/rmem_default",
     "core/rmem_max",
     "core/somaxconn",
+    "ipv4/ip_default_ttl",
     "ipv4/ip_forward",
     "ipv4/ip_local_port_range",
     "ipv4/ipfrag_high_thresh",

@@ -41,6 +41,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 continue;
             }
             let name = String::from_utf8_lossy(iface);
+            let is_down = sample.around.links.iter().any(|link| *link.name == *name && link.down().is_some());
+            // The checks `mtu-mismatch` and `iface-down` name the cause.
+            if is_down && !is_rx || super::mtu_mismatch::explains(sample, &name, is_rx) {
+                continue;
+            }
             let share = percent(lost, all.saturating_add(lost));
             found
                 .add(Severity::Warning, Confidence::Likely, format!("{name} drops {share} of its {way} packets"))

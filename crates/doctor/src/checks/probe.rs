@@ -21,12 +21,16 @@ pub enum Probe {
     Drops,
     /// Entries of connection tracking that were used within the window.
     Flows,
+    /// Members of multicast groups whose packets were dropped.
+    Groups,
     /// IPsec policies and states.
     Ipsec,
     /// Interfaces, and the names of those that other data refers to.
     Links,
     /// Rules that log to groups without a reader.
     LogGroups,
+    /// Hardware addresses that move between ports of bridges.
+    MacMoves,
     /// Neighbours that do not answer.
     Neighbours,
     /// Processes that own sockets with a queue.
@@ -45,7 +49,7 @@ pub enum Probe {
 
 impl Probe {
     /// Every probe.
-    pub const ALL: [Probe; 17] = [
+    pub const ALL: [Probe; 19] = [
         Probe::Arp,
         Probe::Cgroups,
         Probe::Controls,
@@ -53,9 +57,11 @@ impl Probe {
         Probe::Dns,
         Probe::Drops,
         Probe::Flows,
+        Probe::Groups,
         Probe::Ipsec,
         Probe::Links,
         Probe::LogGroups,
+        Probe::MacMoves,
         Probe::Neighbours,
         Probe::Processes,
         Probe::Queues,

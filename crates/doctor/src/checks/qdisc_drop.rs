@@ -1,6 +1,6 @@
 //! Queueing disciplines that drop packets instead of sending them.
 
-use record::rows::CounterSource::Qdisc;
+use record::rows::CounterSource::{Qdisc, Snmp};
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
@@ -44,6 +44,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             .object(name.clone())
             .proof([of_object("drops", object, drops, None)])
             .proof(waiting)
+            // Datagrams that a queue drops also count as errors of their sockets.
+            .proof(sample.evidence(Snmp, "UdpSndbufErrors", None))
             .lost(lost, "packets dropped")
             .reach(Reach::part(lost, sent.saturating_add(lost)).or_more_than(5), "")
             .remedy("", "send less, or increase the bandwidth of the link or its rate limit", "")

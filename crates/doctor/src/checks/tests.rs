@@ -7,13 +7,14 @@ mod waiting;
 use super::*;
 use crate::seen::{
     Asking, CgroupSeen, Conflict, Control, ControlKind, Descriptors, Difference, DnsMismatch, DnsServerSeen, DropSeen,
-    FlowCensus, Hold, IpsecDirection, IpsecPolicy, LateReader, LinkSeen, ModeSeen, Moved, NeighbourSeen, NfQueue,
-    PortsInUse, PublishedPort, RoutingRule, RuleAction, RuleSeen, RuleWithoutReader, SmallPath, SocketCgroup,
-    StaleFlow, Stuck, TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind, XdpSeen,
+    FlowCensus, GroupListener, GroupSeen, Hold, IpsecDirection, IpsecPolicy, LateReader, LinkSeen, MacMoved, ModeSeen,
+    Moved, NeighbourSeen, NfQueue, PortsInUse, PublishedPort, RoutingRule, RuleAction, RuleSeen, RuleWithoutReader,
+    SmallPath, SocketCgroup, StaleFlow, Stuck, TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind, XdpSeen,
 };
 use record::rows::CounterSource::{
     self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet, Xfrm,
 };
+use record::rows::{BridgeState, PortState};
 
 type Row = (CounterSource, &'static str, &'static str, i64, i64);
 
@@ -234,6 +235,47 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.around.links.push(link);
         dropped(sample, drop_of("NOT_SPECIFIED", "noop_enqueue", 9));
     }),
+    ("iface-down", Severity::Critical, |sample| {
+        sample.around.links.push(LinkSeen { index: 1, name: "lo".into(), has_address: true, ..LinkSeen::default() });
+        sample.counters_of(&[(Iface, "tx_dropped", "lo", 0, 9), (Snmp, "IpOutRequests", "", 0, 9)]);
+    }),
+    ("bridge-port", Severity::Warning, |sample| {
+        bridge_with(sample, &[(4, false), (3, false)]);
+        dropped(sample, DropSeen { ifindex: 20, ..drop_of("BRIDGE_INGRESS_STP_STATE", "br_handle_frame", 9) });
+    }),
+    ("bridge-port", Severity::Hint, |sample| {
+        bridge_with(sample, &[(3, true), (3, true)]);
+        sample.counters_of(&[(Iface, "rx_packets", "p20", 0, 3), (Iface, "tx_packets", "p20", 4, 4)]);
+    }),
+    ("mac-moves", Severity::Warning, |sample| {
+        bridge_with(sample, &[(3, false), (3, false)]);
+        let hardware = [2, 0, 0, 0, 0, 5];
+        sample.around.moves.push(MacMoved { hardware, bridge: 10, ports: [20, 21], count: 9 });
+    }),
+    ("mcast-snooping", Severity::Warning, |sample| {
+        bridge_with(sample, &[(3, false), (3, false)]);
+        dropped(sample, to_group("br_multicast_flood", 20));
+        let bridge = sample.around.links.iter_mut().find_map(|link| link.bridge.as_mut()).unwrap();
+        // The last query is 200 s old.
+        (bridge.is_snooping, bridge.other_querier) = (true, Some(5500));
+    }),
+    ("mcast-iface", Severity::Warning, |sample| {
+        dropped(sample, to_group("ip_rcv_finish_core", 2));
+        sample.around.listeners.push(GroupListener { port: 5004, owner: holder("player") });
+        sample.around.groups.push(GroupSeen { iface: "eth1".into(), group: GROUP, sources: Vec::new() });
+    }),
+    ("udp-sndbuf", Severity::Warning, |sample| {
+        sample.counters_of(&[(Snmp, "UdpSndbufErrors", "", 0, 90), (Snmp, "UdpOutDatagrams", "", 0, 100)]);
+        sample.after.senders.push(queue(4, "0.0.0.0:9", 5000, 4608));
+    }),
+    ("ttl-expired", Severity::Warning, |sample| {
+        sample.counters_of(&[(Snmp6, "Icmp6InTimeExcds", "", 0, 2)]);
+        sample.around.links.push(LinkSeen { hop_limit: Some(3), has_address: true, ..linked(1000, false, None) });
+    }),
+    ("mtu-mismatch", Severity::Warning, |sample| {
+        sample.counters_of(&[(Iface, "rx_dropped", "eth0", 0, 40), (Iface, "rx_packets", "eth0", 0, 400)]);
+        sample.around.links.push(LinkSeen { mtu: 1000, peer_mtu: Some(1500), ..linked(1000, false, None) });
+    }),
     ("link-mode", Severity::Warning, |sample| sample.around.links.push(linked(100, true, Some(100)))),
     ("link-mode", Severity::Warning, |sample| sample.around.links.push(linked(100, true, None))),
     ("link-mode", Severity::Warning, |sample| sample.around.links.push(linked(100, false, Some(1000)))),
@@ -347,6 +389,179 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
         sample.after.late.push(LateReader { owner: holder("tcpdump"), late_ms: 500 });
     }),
 ];
+
+/// The bridge `br0` (index 10), whose ports `p20` and so on have these states and are isolated or not.
+fn bridge_with(sample: &mut Sample, ports: &[(u8, bool)]) {
+    let times = BridgeState {
+        membership_interval: 26_000,
+        querier_interval: 25_500,
+        query_interval: 12_500,
+        forward_delay: 1500,
+        ..BridgeState::default()
+    };
+    let up = LinkSeen { flags: 0x1_0001, ..LinkSeen::default() };
+    let bridge = LinkSeen { index: 10, name: "br0".into(), is_bridge: true, bridge: Some(times), ..up.clone() };
+    sample.around.links.push(bridge);
+    for (number, (state, is_isolated)) in (20..).zip(ports) {
+        let port = PortState {
+            state: *state,
+            is_isolated: *is_isolated,
+            floods_groups: true,
+            floods_hosts: true,
+            floods_broadcasts: true,
+            ..PortState::default()
+        };
+        let name = format!("p{number}");
+        sample.around.links.push(LinkSeen { index: number, name, master: 10, port: Some(port), ..up.clone() });
+    }
+}
+
+const GROUP: record::Addr = record::Addr::V4([239, 1, 2, 3]);
+
+/// Packets of a stream that were dropped without a reason.
+fn to_group(place: &str, ifindex: u32) -> DropSeen {
+    let (ends, ports) = (Some((PEER, GROUP)), Some((40_000, 5004)));
+    DropSeen { ends, ports, proto: "udp", ifindex, ..drop_of("NOT_SPECIFIED", place, 90) }
+}
+
+#[test]
+fn bridges_at_their_work_are_no_finding() {
+    let silent = |make: MakeIll| {
+        let mut sample = Sample::of(&[]);
+        make(&mut sample);
+        assert_eq!(diagnose(&[sample]), []);
+    };
+    // A group that no host wants, and a querier that asks; one that the bridge floods, for want of a querier.
+    silent(|sample| {
+        bridge_with(sample, &[(3, false), (3, false)]);
+        dropped(sample, to_group("br_multicast_flood", 20));
+        let bridge = sample.around.links.iter_mut().find_map(|link| link.bridge.as_mut()).unwrap();
+        (bridge.is_snooping, bridge.other_querier) = (true, Some(20_500));
+    });
+    silent(|sample| {
+        bridge_with(sample, &[(3, false), (3, false)]);
+        dropped(sample, to_group("ip_rcv_finish_core", 10));
+        sample.around.links.iter_mut().find_map(|link| link.bridge.as_mut()).unwrap().is_snooping = true;
+    });
+    // Guests that must not reach each other, and their gateway.
+    silent(|sample| {
+        bridge_with(sample, &[(3, true), (3, true), (3, false)]);
+        sample.counters_of(&[(Iface, "rx_packets", "p20", 0, 300), (Iface, "tx_packets", "p20", 0, 300)]);
+    });
+    silent(|sample| {
+        bridge_with(sample, &[(3, true), (3, true)]);
+        sample.counters_of(&[(Iface, "rx_packets", "p20", 0, 300), (Snmp, "IpInDelivers", "", 0, 300)]);
+    });
+    // A port that STP blocks receives frames of STP alone; a guest without a running neighbour talks to its host.
+    silent(|sample| {
+        bridge_with(sample, &[(4, false), (3, false)]);
+        sample.around.links.iter_mut().find_map(|link| link.bridge.as_mut()).unwrap().stp = 1;
+        sample.counters_of(&[(Iface, "rx_packets", "p20", 0, 3)]);
+    });
+    silent(|sample| {
+        bridge_with(sample, &[(3, false), (0, false)]);
+        sample.around.links.iter_mut().find(|link| link.name == "p21").unwrap().flags = 1;
+        sample.counters_of(&[(Iface, "rx_packets", "p20", 0, 30), (Snmp, "IpInDelivers", "", 0, 20)]);
+    });
+    // A guest that was migrated.
+    silent(|sample| {
+        bridge_with(sample, &[(3, false), (3, false)]);
+        let hardware = [2, 0, 0, 0, 0, 5];
+        sample.around.moves.push(MacMoved { hardware, bridge: 10, ports: [20, 21], count: 1 });
+    });
+}
+
+#[test]
+fn streams_that_also_arrive_where_they_are_joined_are_no_finding() {
+    let with = |change: MakeIll| {
+        let mut sample = Sample::of(&[]);
+        dropped(&mut sample, to_group("ip_rcv_finish_core", 2));
+        sample.around.listeners.push(GroupListener { port: 5004, owner: holder("player") });
+        sample.around.groups.push(GroupSeen { iface: "eth1".into(), group: GROUP, sources: Vec::new() });
+        change(&mut sample);
+        diagnose(&[sample]).iter().map(|finding| finding.title.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(with(|_| {}), ["239.1.2.3 arrives on if2, but is joined on eth1 only (player (7) at UDP port 5004)"]);
+    assert!(with(|sample| sample.counters_of(&[(Netstat, "IpExtInMcastPkts", "", 0, 90)])).is_empty());
+    assert!(with(|sample| sample.around.listeners.clear()).is_empty(), "no program waits for it");
+    assert!(with(|sample| sample.around.groups.clear()).is_empty(), "no program has joined");
+    let of = |sources| GroupSeen { iface: "if2".into(), group: GROUP, sources };
+    let title = with(|sample| {
+        sample.around.groups = vec![GroupSeen { iface: "if2".into(), group: GROUP, sources: vec![CLIENT] }];
+    });
+    assert!(title[0].contains("is joined for 192.0.2.1 only"), "{title:?}");
+    let mut sample = Sample::of(&[]);
+    dropped(&mut sample, to_group("ip_rcv_finish_core", 2));
+    sample.around.listeners.push(GroupListener { port: 5004, owner: holder("player") });
+    sample.around.groups.push(of(vec![PEER]));
+    assert_eq!(diagnose(&[sample]), [], "the source is wanted");
+}
+
+#[test]
+fn a_full_queue_and_a_full_send_buffer_are_told_apart() {
+    let errors = [(Snmp, "UdpSndbufErrors", "", 0, 90), (Snmp, "UdpOutDatagrams", "", 0, 100)];
+    let mut sample = Sample::of(&errors);
+    sample.counters_of(&[(Qdisc, "drops", "eth0 tbf 1: root", 0, 90), (Qdisc, "packets", "eth0 tbf 1: root", 0, 10)]);
+    let ids: Vec<&str> = diagnose(&[sample]).iter().map(|finding| finding.id).collect();
+    assert_eq!(ids, ["qdisc-drop"]);
+    // A program that fills its buffer and waits.
+    let few = Sample::of(&[(Snmp, "UdpSndbufErrors", "", 0, 90), (Snmp, "UdpOutDatagrams", "", 0, 4000)]);
+    assert_eq!(
+        diagnose(&[few]).first().map(|finding| (finding.id, finding.severity)),
+        Some(("udp-sndbuf", Severity::Hint))
+    );
+}
+
+#[test]
+fn the_interface_below_is_the_cause() {
+    let link = |index, name: &str, flags| LinkSeen { index, name: name.into(), flags, ..LinkSeen::default() };
+    let mut sample = Sample::of(&[]);
+    sample.around.links = vec![
+        link(2, "eth0", 0),
+        LinkSeen { lower: 2, has_address: true, ..link(3, "eth0.5", 1) },
+        link(4, "unused", 0),
+    ];
+    dropped(&mut sample, DropSeen { ifindex: 3, ..drop_of("DEV_READY", "__dev_queue_xmit", 9) });
+    let found = diagnose(&[sample]);
+    let first = found.first().unwrap();
+    assert!(first.title.starts_with("eth0.5 has no carrier, because eth0, which it is on, is set down"), "{first:?}");
+    assert_eq!((first.remedy[0].command.as_str(), found.len()), ("ip link set eth0 up", 1));
+    let mut sample = Sample::of(&[]);
+    sample.around.links = vec![
+        LinkSeen { has_address: true, ..link(2, "bond0", 1) },
+        LinkSeen { master: 2, ..link(3, "eth1", 0) },
+        LinkSeen { master: 2, ..link(4, "eth2", 1) },
+    ];
+    dropped(&mut sample, drop_of("NOT_SPECIFIED", "noop_enqueue", 9));
+    let title = diagnose(&[sample])[0].title.clone();
+    assert!(title.starts_with("bond0 has no carrier: eth1 is set down, eth2 has no carrier"), "{title}");
+}
+
+#[test]
+fn a_loopback_interface_that_is_down_does_not_explain_other_routes() {
+    let lo = |has_address| LinkSeen { index: 1, name: "lo".into(), has_address, ..LinkSeen::default() };
+    let ids = |has_address| {
+        let mut sample = Sample::of(&[(Snmp, "IpOutNoRoutes", "", 0, 40)]);
+        sample.around.links.push(lo(has_address));
+        diagnose(&[sample]).iter().map(|finding| finding.id).collect::<Vec<_>>()
+    };
+    // Its routes remain while it has its address.
+    assert_eq!((ids(true), ids(false)), (vec!["no-route"], vec!["iface-down", "no-route"]));
+}
+
+#[test]
+fn small_hop_limits_are_no_finding_unless_packets_expire() {
+    let found = |hop_limit, heard| {
+        let mut sample = Sample::of(&[(Snmp6, "Icmp6InTimeExcds", "", 0, heard)]);
+        let link = LinkSeen { hop_limit: Some(hop_limit), has_address: true, ..linked(1000, false, None) };
+        sample.around.links.push(link);
+        diagnose(&[sample]).into_iter().map(|finding| finding.severity).collect::<Vec<_>>()
+    };
+    assert_eq!(found(3, 0), []);
+    assert_eq!(found(64, 2), []);
+    assert_eq!(found(3, 2), [Severity::Warning]);
+    assert_eq!(found(64, 20), [Severity::Hint], "a traceroute, or a loop on the path");
+}
 
 const PEER: record::Addr = record::Addr::V4([192, 0, 2, 9]);
 const OTHER: record::Addr = record::Addr::V4([192, 0, 2, 10]);
@@ -1393,6 +1608,10 @@ fn forget(sample: &mut Sample, probe: Probe) {
         Probe::Dns => around.dns = Default::default(),
         Probe::Drops => around.drops = None,
         Probe::Flows => around.flows = FlowCensus::default(),
+        Probe::Groups => {
+            around.groups.clear();
+            around.listeners.clear();
+        }
         Probe::Ipsec => around.ipsec.clear(),
         Probe::Links => {
             around.links.clear();
@@ -1400,6 +1619,7 @@ fn forget(sample: &mut Sample, probe: Probe) {
             around.duplicates.clear();
         }
         Probe::LogGroups => around.rules_without_reader.clear(),
+        Probe::MacMoves => around.moves.clear(),
         Probe::Neighbours => around.neighbours.clear(),
         Probe::Processes => around.processes.clear(),
         Probe::Queues => around.queues.clear(),

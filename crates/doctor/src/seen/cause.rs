@@ -23,6 +23,11 @@ const AT_PLACES: &[(&str, &str, &str)] = &[
     ("NOT_SPECIFIED", "veth_xdp_rcv_skb", "tc-xdp-drop"),
     ("NOT_SPECIFIED", "__dev_forward_skb", "mtu-mismatch"),
     ("NOT_SPECIFIED", "__dev_forward_skb2", "mtu-mismatch"),
+    ("NOT_SPECIFIED", "br_dev_queue_push_xmit", "mtu-mismatch"),
+    ("NO_TX_TARGET", "br_handle_frame_finish", "bridge-port"),
+    ("NO_TX_TARGET", "br_flood", "bridge-port"),
+    ("NO_TX_TARGET", "br_forward", "bridge-port"),
+    ("NO_TX_TARGET", "br_multicast_flood", "mcast-snooping"),
     ("NOT_SPECIFIED", "noop_enqueue", "iface-down"),
     ("NOT_SPECIFIED", "netlink_attachskb", "netlink-overrun"),
     ("NOT_SPECIFIED", "netlink_broadcast_filtered", "netlink-overrun"),
@@ -70,6 +75,7 @@ const REASONS: &[(&str, &[&str])] = &[
     ("rcv-prune", &["TCP_OVERWINDOW", "TCP_ZEROWINDOW", "TCP_OFO_QUEUE_PRUNE", "TCP_OFO_DROP", "SOCKET_BACKLOG"]),
     ("reassembly", &["FRAG_REASM_TIMEOUT", "DUP_FRAG", "FRAG_TOO_FAR"]),
     ("iface-down", &["DEV_READY"]),
+    ("bridge-port", &["BRIDGE_INGRESS_STP_STATE"]),
 ];
 
 /// Reasons of packets whose protocol this host does not support.

@@ -1,6 +1,6 @@
 //! Interfaces.
 
-use record::rows::iff;
+use record::rows::{BridgeState, PortState, iff};
 use record::{Addr, Prefix};
 
 /// An interface.
@@ -20,6 +20,20 @@ pub struct LinkSeen {
     pub is_bridge: bool,
     /// True if it is a port of a bridge.
     pub is_bridge_port: bool,
+    /// Index of the bridge or bond that it is a port of, or 0.
+    pub master: u32,
+    /// Index of the interface that it is on (a VLAN or macvlan), if that is in this namespace; otherwise 0.
+    pub lower: u32,
+    /// True if it is an end of a veth pair.
+    pub is_veth: bool,
+    /// MTU of the other end of a veth pair; read only if one end dropped packets.
+    pub peer_mtu: Option<u32>,
+    /// Hop limit of the IPv6 packets that leave through it; `None` without IPv6.
+    pub hop_limit: Option<u32>,
+    /// State of the bridge; `None` if it is not a bridge.
+    pub bridge: Option<BridgeState>,
+    /// State of the bridge port; `None` if it is not a port.
+    pub port: Option<PortState>,
     /// Speed and duplex; `None` if the driver does not report both.
     pub mode: Option<ModeSeen>,
     /// Its XDP program, if it has one.

@@ -4,6 +4,7 @@
 //! Start reading at [`Sample`].
 
 mod arp;
+mod bridges;
 pub(crate) mod cause;
 mod cgroups;
 mod controls;
@@ -12,9 +13,11 @@ mod dns;
 mod drops;
 mod ends;
 mod flows;
+mod groups;
 mod ipsec;
 mod links;
 mod log_groups;
+mod mac_moves;
 mod moved;
 mod neighbours;
 mod pace;
@@ -35,10 +38,12 @@ pub use dns::{DnsMismatch, DnsSeen, DnsServerSeen};
 pub use drops::{DropSeen, RuleSeen};
 pub use ends::{Holder, NameOwner, PeerHost, SOCKETS_MAX};
 pub use flows::{COMPARED_MAX, DESTINATIONS_MAX, Difference, FlowCensus, PublishedPort, StaleFlow, TrackedFlow};
+pub use groups::{GroupListener, GroupSeen};
 pub use ipsec::{IpsecDirection, IpsecPolicy};
 pub(crate) use links::SET_DOWN;
 pub use links::{AddressSeen, LinkSeen, ModeSeen, XdpSeen};
 pub use log_groups::RuleWithoutReader;
+pub use mac_moves::MacMoved;
 pub use moved::Moved;
 pub use neighbours::NeighbourSeen;
 pub use pace::{Account, PaceCensus, SmallPath, Transfer};

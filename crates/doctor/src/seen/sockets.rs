@@ -14,6 +14,9 @@ const UNREAD_MIN: u32 = 64 << 10;
 /// Fewest consecutive retransmissions for a connection to count as stuck.
 const STUCK_RETRANSMITS: u8 = 2;
 
+/// Most connections to this host itself that are recorded.
+const OWN_CALLS_MAX: usize = 8;
+
 /// The port of DNS.
 const DNS: u16 = 53;
 
@@ -24,6 +27,8 @@ pub struct SocketCensus {
     pub listeners: Vec<Queue>,
     /// UDP sockets that dropped packets or have unread ones.
     pub udp: Vec<Queue>,
+    /// UDP sockets whose send buffer is at least half full: the queue is in bytes of kernel memory.
+    pub senders: Vec<Queue>,
     /// Connections with many unread bytes.
     pub unread: Vec<Queue>,
     /// Connections from local ports in the kernel's range, by local address and destination.
@@ -34,6 +39,8 @@ pub struct SocketCensus {
     pub used: BTreeSet<u16>,
     /// Connections with retransmitted SYNs and no answer, by peer and port.
     pub unanswered: BTreeMap<(PeerHost, u16), u32>,
+    /// Some of the connections to this host itself, with retransmitted SYNs and no answer.
+    pub own_calls: Vec<Queue>,
     /// Connections that the peer has closed and the program has not, by owner.
     pub unclosed: BTreeMap<Holder, Unclosed>,
     /// Connections that wait for their peer to acknowledge data or to open its window.
@@ -178,9 +185,15 @@ impl SocketCensus {
                 keep(&mut self.resolvers, queue(socket, iface, None, owner), &mut self.over);
             }
         }
-        let drops = socket.skmem.and_then(|skmem| skmem.get(8));
+        let memory = |at| socket.skmem.and_then(|skmem| skmem.get(at));
+        let drops = memory(8);
+        // SK_MEMINFO_WMEM_ALLOC and SK_MEMINFO_SNDBUF
+        if let Some((used, limit)) = memory(2).zip(memory(3)).filter(|(used, limit)| *limit > 0 && *used >= limit / 2) {
+            let sender = Queue { queue: used, ..queue(socket, iface, Some(limit), owner) };
+            keep(&mut self.senders, sender, &mut self.over);
+        }
         if socket.rqueue > 0 || drops.is_some_and(|drops| drops > 0) {
-            let limit = socket.skmem.and_then(|skmem| skmem.get(1));
+            let limit = memory(1);
             keep(&mut self.udp, Queue { drops, ..queue(socket, iface, limit, owner) }, &mut self.over);
         }
     }
@@ -219,6 +232,10 @@ impl SocketCensus {
         }
         match socket.state {
             State::SYN_SENT if socket.retrans > 0 => {
+                let is_own = socket.peer.addr.is_loopback() || socket.peer.addr == socket.local.addr;
+                if is_own && self.own_calls.len() < OWN_CALLS_MAX {
+                    self.own_calls.push(queue(socket, iface, None, owner));
+                }
                 add_one(&mut self.unanswered, (peer.clone(), socket.peer.port), &mut self.over);
             }
             State::CLOSE_WAIT if !is_sending(socket) => self.add_unclosed(socket, iface, owner),

@@ -9,9 +9,11 @@ use super::controls::Control;
 use super::dns::DnsSeen;
 use super::drops::DropSeen;
 use super::flows::FlowCensus;
+use super::groups::{GroupListener, GroupSeen};
 use super::ipsec::IpsecPolicy;
 use super::links::{AddressSeen, LinkSeen};
 use super::log_groups::RuleWithoutReader;
+use super::mac_moves::MacMoved;
 use super::neighbours::NeighbourSeen;
 use super::processes::ProcessSeen;
 use super::queues::NfQueue;
@@ -33,6 +35,12 @@ pub struct Surroundings {
     pub conflicts: Vec<Conflict>,
     /// DNS queries and answers.
     pub dns: DnsSeen,
+    /// Hardware addresses that moved between ports of bridges within the window.
+    pub moves: Vec<MacMoved>,
+    /// Memberships in the multicast groups whose packets were dropped for want of a member.
+    pub groups: Vec<GroupSeen>,
+    /// UDP sockets at the ports of such packets.
+    pub listeners: Vec<GroupListener>,
     /// Neighbours that did not answer requests within the window.
     pub neighbours: Vec<NeighbourSeen>,
     /// Next hops of routes.

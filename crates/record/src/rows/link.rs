@@ -21,8 +21,20 @@ pub struct Link {
     /// Index of its underlying interface (for a VLAN or macvlan), or of the other end of a veth pair; 0 if neither
     /// exists.
     pub lower: u32,
+    /// True if `lower` is in another network namespace.
+    pub is_lower_elsewhere: bool,
+    /// The number by which this namespace knows that other one (`IFLA_LINK_NETNSID`); `None` without a number.
+    pub lower_nsid: Option<u32>,
+    /// The kernel's name for its kind: `veth`, `bridge`; empty for hardware.
+    pub kind: Box<[u8]>,
     /// True if it is a bridge.
     pub is_bridge: bool,
+    /// State of the bridge; `None` for other kinds.
+    pub bridge: Option<BridgeState>,
+    /// State of the bridge port; `None` if it is not the port of a bridge.
+    pub port: Option<PortState>,
+    /// Hop limit of IPv6 packets that leave through it (net.ipv6.conf.IFACE.hop_limit); `None` without IPv6.
+    pub hop_limit: Option<u32>,
     /// Length of its transmit queue in packets.
     pub tx_queue: u32,
     /// Hardware address.
@@ -42,6 +54,48 @@ pub struct LinkXdp {
     pub mode: u8,
     /// The kernel's id of the program; 0 if there are several.
     pub program: u32,
+}
+
+/// State of a bridge (`IFLA_BR_…`, include/uapi/linux/if_link.h). Times are in hundredths of a second.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct BridgeState {
+    /// 0 without a spanning tree protocol, 1 for the kernel's, 2 for a program's.
+    pub stp: u32,
+    /// Time that STP keeps a port in each of the states listening and learning.
+    pub forward_delay: u32,
+    /// True if it forwards groups only to ports with members.
+    pub is_snooping: bool,
+    /// True if it sends queries for members itself.
+    pub is_querier: bool,
+    /// Time after which a member is forgotten unless it reports again.
+    pub membership_interval: u64,
+    /// Time after its last query after which another querier is forgotten.
+    pub querier_interval: u64,
+    /// Time between two queries.
+    pub query_interval: u64,
+    /// Time until the other querier of IPv4 is forgotten; `None` if there is none.
+    pub other_querier: Option<u64>,
+    /// Time until the other querier of IPv6 is forgotten; `None` if there is none.
+    pub other_querier6: Option<u64>,
+}
+
+/// State of a port of a bridge (`IFLA_BRPORT_…`, include/uapi/linux/if_link.h).
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct PortState {
+    /// `BR_STATE_…` (include/uapi/linux/if_bridge.h): 0 disabled, 1 listening, 2 learning, 3 forwarding, 4 blocking.
+    pub state: u8,
+    /// True if the port is disabled by the first frame of STP that it receives.
+    pub is_guarded: bool,
+    /// True if frames for unknown hosts leave through it.
+    pub floods_hosts: bool,
+    /// True if broadcasts leave through it.
+    pub floods_broadcasts: bool,
+    /// True if it takes only frames of hosts that the bridge knows at this port (802.1X).
+    pub is_locked: bool,
+    /// True if frames for unknown groups leave through it.
+    pub floods_groups: bool,
+    /// True if it exchanges no frames with other isolated ports.
+    pub is_isolated: bool,
 }
 
 /// Flags of interfaces, `IFF_…` (include/uapi/linux/if.h).

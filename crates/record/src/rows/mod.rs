@@ -69,7 +69,7 @@ pub use flow::{Direction, Flow, FlowRtt, FlowStates, Flows};
 pub use flow_diff::SavedFlow;
 pub use flow_event::{FlowEvent, FlowEvents};
 pub use home_screen::{HomeScreen, HomeScreens};
-pub use link::{Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, LinkXdp, Membership, iff};
+pub use link::{BridgeState, Link, LinkAddr, LinkAddr6, LinkMap, LinkStats, LinkXdp, Membership, PortState, iff};
 pub use log_record::{LogRecord, LogRecords, log_need};
 pub use logging_rule::{LoggingRule, VERDICTS};
 pub use nat_advice::{AdviceNumber, NatAdvice, NatAdvices};

@@ -233,9 +233,6 @@ mod tests {
 
     fn link() -> Link {
         Link {
-            is_bridge: false,
-            master: 0,
-            lower: 0,
             index: 2,
             name: b"eth0".as_slice().into(),
             flags: 0x11043,
@@ -257,7 +254,7 @@ mod tests {
                 tx_aborted_errors: 1,
                 ..LinkStats::default()
             }),
-            map: LinkMap::default(),
+            ..Link::default()
         }
     }
 

@@ -69,11 +69,13 @@ struct packet_ends {
 	u32 src[4], dst[4]; /* IPv4: the first word */
 	u16 sport, dport;   /* network order */
 	u16 l3;		    /* host order */
-	u8 l4, has;	    /* HAS_… */
+	u8 l4, has;	    /* HAS_…, FLAG_… */
 	u32 bytes;
 	u32 inode, uid; /* of the socket that the packet was for, or that sent it */
 };
-enum { HAS_ADDRESSES = 1, HAS_PORTS = 2, HAS_SOCKET = 4 };
+enum { HAS_ADDRESSES = 1, HAS_PORTS = 2, HAS_SOCKET = 4, HAS_FLAGS = 8 };
+/* Flags of a TCP segment. */
+enum { FLAG_FIN = 16, FLAG_SYN = 32, FLAG_RST = 64, FLAG_ACK = 128 };
 struct drop_sample {
 	struct packet_ends ends;
 	s32 stack_bytes; /* negative: an error */
@@ -303,7 +305,7 @@ INLINE u32 read_headers(struct sk_buff *skb, struct drop_key *key, struct packet
 /* TCP, UDP, DCCP, SCTP and UDP-Lite begin with their ports. */
 INLINE void read_ports(struct sk_buff *skb, u32 transport, struct packet_ends *ends)
 {
-	u8 l4 = ends->l4;
+	u8 l4 = ends->l4, flags;
 	u16 ports[2];
 
 	if (!transport || (l4 != 6 && l4 != 17 && l4 != 33 && l4 != 132 && l4 != 136))
@@ -313,6 +315,9 @@ INLINE void read_ports(struct sk_buff *skb, u32 transport, struct packet_ends *e
 	ends->sport = ports[0];
 	ends->dport = ports[1];
 	ends->has |= HAS_PORTS;
+	/* FIN, SYN, RST, PSH, ACK from the lowest bit on. */
+	if (l4 == 6 && !bpf_probe_read_kernel(&flags, sizeof(flags), skb->head + skb->network_header + transport + 13))
+		ends->has |= HAS_FLAGS | (flags & 7) << 4 | (flags & 16) << 3;
 }
 
 /* Reads full sockets only: no request sockets and no time-wait sockets. */

@@ -34,6 +34,7 @@ mod path_stages;
 mod portion;
 mod program;
 mod relocate;
+mod resets;
 pub mod sockets_iter;
 pub mod sockets_walk;
 mod time_parts;
@@ -55,6 +56,7 @@ pub use packet_drops::{
 };
 pub use path_stages::{MoveDirection, PLACES_MAX, PathPlace, PathStages, StageArrivals};
 pub use program::Program;
+pub use resets::{RESET_EVENT_BYTES, Resets};
 pub use sys::bpf::{MappedMemory, Ring};
 pub use sys::{EventProgram, RingBlocks};
 pub use trial::{Ability, AbilityTrial, try_abilities};

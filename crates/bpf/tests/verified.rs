@@ -23,6 +23,8 @@ const PROGRAMS: &[(&str, &str, u32)] = &[
     ("packet_drops", "on_drop", 7300),
     ("packet_drops", "on_drop_event", 8300),
     ("packet_drops", "on_drop_frame", 20_600),
+    ("resets", "on_received", 9000),
+    ("resets", "on_sent", 9000),
     ("path_stages", "on_packet", 800),
     ("sockets_iter", "sockets_iter", 9000),
     ("sockets_walk", "walk_ehash", 10_000),

@@ -41,6 +41,7 @@ const BY_NET_DM: u64 = 1 << 4;
 pub(crate) const HAS_ADDRESSES: u8 = 1;
 pub(crate) const HAS_PORTS: u8 = 2;
 const HAS_SOCKET: u8 = 4;
+const HAS_FLAGS: u8 = 8;
 pub(crate) const ETH_P_IPV6: u16 = 0x86dd;
 /// The reason of drops by firewall rules and by connection tracking.
 pub(crate) const NETFILTER_DROP: &[u8] = b"NETFILTER_DROP";
@@ -263,6 +264,8 @@ pub(crate) fn packet(key: &[u8], sample: &[u8]) -> PacketDrop<'static> {
         l4: (has & HAS_ADDRESSES != 0).then(|| byte_at(sample, 38)),
         ends: (has & HAS_ADDRESSES != 0).then(|| ends(sample)),
         ports: (has & HAS_PORTS != 0).then(|| (port(32), port(34))),
+        // The program packs FIN, SYN, RST and ACK into the upper half.
+        tcp_flags: (has & HAS_FLAGS != 0).then_some(has >> 4 & 7 | has >> 3 & 16),
         first_bytes: u32_at(sample, 40),
         socket_inode: u32_at(sample, 44),
         uid: (has & HAS_SOCKET != 0).then(|| u32_at(sample, 48)),

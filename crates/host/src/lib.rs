@@ -48,6 +48,7 @@ pub mod rule_matches;
 pub mod rule_texts;
 pub mod services;
 pub mod snat_rules;
+pub mod tcp_resets;
 mod texts;
 mod unhashed;
 pub mod users;

@@ -174,6 +174,7 @@ fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
         proto: row.l4.map_or("", ip_proto::name),
         ends: row.ends,
         ports: row.ports,
+        tcp_flags: row.tcp_flags,
         count: row.count,
         rule: row.rule.map(|rule| RuleSeen {
             text: text(rule.text),

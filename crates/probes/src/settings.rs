@@ -83,8 +83,7 @@ fn read_netns(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<Netn
             .bytes(&format!("{path}@{netns_id}"), "", &mut text, |into| fs::read_file(&host.real_path(&path), into));
         match read {
             Ok(()) => {
-                let words = String::from_utf8_lossy(&text);
-                found.push((name, words.split_whitespace().filter_map(|word| word.parse().ok()).collect()));
+                found.push((name, numbers_of(name, &String::from_utf8_lossy(&text))));
             }
             Err(error) if error.errno == Errno::NOENT => {}
             Err(error) if error.errno == Errno::NOT_RECORDED => missing += 1,
@@ -95,4 +94,29 @@ fn read_netns(host: &Host, netns_id: u64, stats: &mut Accounting) -> Option<Netn
     }
     // A recording of an earlier version lacks newer settings.
     (missing < SETTINGS.len()).then_some(found)
+}
+
+/// The numbers of a setting. Of a list of ranges (`8080,9000-9100`), the first and the last number of each.
+fn numbers_of(name: &str, text: &str) -> Vec<i64> {
+    if name != doctor::checks::RESERVED_PORTS {
+        return text.split_whitespace().filter_map(|word| word.parse().ok()).collect();
+    }
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some([first.parse().ok()?, last.parse().ok()?])
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_ranges() {
+        assert_eq!(numbers_of("ipv4/ip_local_port_range", "32768\t60999\n"), [32_768, 60_999]);
+        let reserved = |text| numbers_of(doctor::checks::RESERVED_PORTS, text);
+        assert_eq!(reserved("8080,9000-9100\n"), [8080, 8080, 9000, 9100]);
+        assert_eq!((reserved("\n"), reserved("8080\n")), (Vec::new(), vec![8080, 8080]));
+    }
 }

@@ -28,8 +28,10 @@ use crate::neighbours::NeighbourReader;
 use crate::probe::{InNetns, ProbeReader, Round};
 use crate::processes::ProcessReader;
 use crate::queues::QueueReader;
+use crate::resets::{ResetKeeper, ResetReader};
 use crate::routes::RouteReader;
 use crate::settings::NetSettings;
+use crate::shared_ports::SharedPortReader;
 use crate::snat_ports::SnatPortReader;
 use crate::sockets::{Censuses, SocketReader};
 use crate::unix::UnixReader;
@@ -38,6 +40,7 @@ use crate::unix::UnixReader;
 #[derive(Default)]
 struct Lasting {
     drops: DropWatch,
+    resets: ResetKeeper,
     /// True if a replay is analyzed as a whole instead of round by round.
     sums_rounds: bool,
     /// Sockets at the end of the previous round.
@@ -63,7 +66,9 @@ impl Lasting {
             Probe::Neighbours => Box::<NeighbourReader>::default(),
             Probe::Processes => Box::new(ProcessReader),
             Probe::Queues => Box::<QueueReader>::default(),
+            Probe::Resets => Box::new(ResetReader::new(&self.resets)),
             Probe::Routes => Box::new(RouteReader),
+            Probe::SharedPorts => Box::<SharedPortReader>::default(),
             Probe::SnatPorts => Box::new(SnatPortReader),
             Probe::Sockets => Box::new(SocketReader::new(&self.sockets)),
             Probe::Unix => Box::<UnixReader>::default(),

@@ -537,3 +537,30 @@ def lines(host, port, every_s=0.01):
     connection = socket.create_connection((host, port))
     held.append(connection)
     every(every_s, lambda: connection.sendall(b"<13>a message\n"))
+
+
+def workers(port, count):
+    """One program whose processes each have a socket on one UDP port."""
+    for _ in range(count):
+        if os.fork() == 0:
+            shared_echo(port, socket.SO_REUSEPORT)
+            while going():
+                time.sleep(0.2)
+            os._exit(0)
+
+
+def member(port, group, local):
+    """Receives a multicast group at a port that other programs may have as well."""
+    taker = shared_echo(port, answers=False)
+    taker.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(group) + socket.inet_aton(local))
+
+
+def impatient(host, port, every_s=0.05):
+    """A browser that leaves pages before they have arrived."""
+
+    def once():
+        with socket.create_connection((host, port), timeout=3) as connection:
+            connection.sendall(b"GET")
+            connection.recv(1000)
+
+    every(every_s, once)

@@ -764,4 +764,80 @@ pub(super) const LOADS: &[Load] = &[
         ],
         ..NONE
     },
+    Load {
+        name: "a proxy with connections to many servers and few local ports",
+        at: Client,
+        set_up: &[(Client, "sysctl -qw net.ipv4.ip_local_port_range='40000 40099'")],
+        traffic: &[
+            (Server, "[sink(port) for port in range(80, 86)]; ready()"),
+            (Client, "bound(300, [(SERVER, port) for port in range(80, 86)], False); ready(0.5)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "short connections to the own host and few local ports",
+        set_up: &[(Server, "sysctl -qw net.ipv4.ip_local_port_range='40000 40199'")],
+        traffic: &[(
+            Server,
+            "sink(80); every(0.005, lambda: socket.create_connection(('127.0.0.1', 80), 1).close()); ready(3)",
+        )],
+        ..NONE
+    },
+    Load {
+        name: "workers of one program share a UDP port",
+        traffic: &[(Server, "workers(514, 4); ready(0.3)"), (Client, "queries(SERVER, 514, 20); ready(0.3)")],
+        ..NONE
+    },
+    Load {
+        name: "two programs listen to mDNS",
+        traffic: &[
+            (Server, "member(5353, '224.0.0.251', SERVER); ready()"),
+            (Server, "import math; member(5353, '224.0.0.251', SERVER); ready()"),
+            (Client, "queries(SERVER, 5353, 5); ready(0.3)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "two programs receive one multicast stream",
+        traffic: &[
+            (Server, "member(5004, '239.1.2.3', SERVER); ready()"),
+            (Server, "import math; member(5004, '239.1.2.3', SERVER); ready()"),
+            (
+                Router,
+                "frames('s1', [datagram_frame(b'\\1\\0\\x5e\\1\\2\\3', '172.17.0.9', '239.1.2.3', 5004)]); ready(0.3)",
+            ),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "browsers leave pages early, at the server",
+        traffic: &[
+            (Server, "web(80, 300000); ready()"),
+            (Client, "impatient(SERVER, 80); ask(SERVER, 80); ready(0.5)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "browsers leave pages early, on their host",
+        at: Client,
+        traffic: &[
+            (Server, "web(80, 300000); ready()"),
+            (Client, "impatient(SERVER, 80); ask(SERVER, 80); ready(0.5)"),
+        ],
+        ..NONE
+    },
+    Load {
+        name: "idle connections through a stateful firewall, at the router",
+        at: Router,
+        set_up: &[(Router, NETWORK_FIREWALL)],
+        traffic: &[(Server, "echo_stream(80); web(81); ready()"), (Client, "idlers(SERVER, 80); ready(4)")],
+        ..NONE
+    },
+    Load {
+        name: "idle connections through a stateful firewall, on their host",
+        at: Client,
+        set_up: &[(Router, NETWORK_FIREWALL)],
+        traffic: &[(Server, "echo_stream(80); ready()"), (Client, "idlers(SERVER, 80); ready(4)")],
+        ..NONE
+    },
 ];

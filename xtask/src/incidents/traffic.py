@@ -760,3 +760,203 @@ def session(host, port, every_s=0.1, keepalive=False):
             connection.setsockopt(level, option, value)
     else:
         every(every_s, lambda: connection.send(b"x" * 50))
+
+
+def bound(count, hosts_ports, is_bound, source=""):
+    """Opens connections to these ends in turn; with `is_bound`, each gets its local port before its peer."""
+    for number in range(count):
+        connection = socket.socket()
+        connection.setblocking(False)
+        try:
+            if is_bound:
+                connection.bind((source, 0))
+            connection.connect_ex(hosts_ports[number % len(hosts_ports)])
+            held.append(connection)
+        except OSError:
+            connection.close()
+
+
+def queries(host, port, count, every_s=0.02):
+    """Datagrams from so many sockets, which stay open."""
+    senders = []
+    for _ in range(count):
+        sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        try:
+            sender.connect((host, port))
+            sender.setblocking(False)
+            senders.append(sender)
+        except OSError:
+            sender.close()
+    held.extend(senders)
+    number = 0
+
+    def once():
+        nonlocal number
+        number += 1
+        sender = senders[number % len(senders)]
+        take(sender)
+        sender.send(b"x")
+
+    every(every_s, once)
+
+
+def shared_echo(port, option=socket.SO_REUSEADDR, address="", answers=True):
+    """Takes datagrams at a port that others may take as well, and sends each back."""
+    taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    taker.setsockopt(socket.SOL_SOCKET, option, 1)
+    taker.bind((address, port))
+    held.append(taker)
+
+    def once():
+        data, source = taker.recvfrom(65536)
+        if answers:
+            taker.sendto(data, source)
+
+    every(0, once)
+    return taker
+
+
+def serve_each(port, session, backlog=128):
+    """Runs `session` for every connection in a thread; it closes the connection."""
+    listener = listen(port, backlog)
+
+    def guarded(connection):
+        try:
+            with connection:
+                session(connection)
+        except OSError:
+            pass
+
+    def serve():
+        while going():
+            background(guarded, listener.accept()[0])
+
+    background(serve)
+
+
+def abort(connection):
+    """Closes a connection with a reset (SO_LINGER with a time of 0)."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    connection.close()
+
+
+def hasty_web(port, reads=10, size=2000):
+    """Answers after the first bytes of a request and closes, whatever else was sent."""
+
+    def session(connection):
+        connection.recv(reads)
+        time.sleep(0.01)
+        connection.sendall(b"x" * size)
+
+    serve_each(port, session)
+
+
+def aborting_web(port, size=100000):
+    """Sends an answer and resets the connection."""
+
+    def session(connection):
+        connection.recv(4096)
+        connection.setblocking(False)
+        connection.send(b"x" * size)
+        abort(connection)
+
+    serve_each(port, session)
+
+
+def echo_stream(port):
+    """Sends back whatever it reads."""
+
+    def session(connection):
+        data = connection.recv(4096)
+        while data:
+            connection.sendall(data)
+            data = connection.recv(4096)
+
+    serve_each(port, session)
+
+
+def closing_web(port, idle_s=1.0):
+    """Answers requests of a connection and closes it when none comes for a while."""
+
+    def session(connection):
+        connection.settimeout(idle_s)
+        while connection.recv(4096):
+            connection.sendall(b"answer")
+
+    serve_each(port, session)
+
+
+def push(port, every_s):
+    """Sends some bytes to every client at long intervals."""
+
+    def session(connection):
+        while going():
+            time.sleep(every_s)
+            connection.sendall(b"news")
+
+    serve_each(port, session)
+
+
+def idlers(host, port, count=20, idle_s=4.0, first_port=0):
+    """Connections with a request now and then; a lost one begins anew."""
+
+    def session(source_port):
+        with socket.socket() as connection:
+            connection.settimeout(idle_s + 5)
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if source_port:
+                connection.bind(("", source_port))
+            connection.connect((host, port))
+            while going():
+                connection.sendall(b"request")
+                if not connection.recv(4096):
+                    return
+                time.sleep(idle_s)
+
+    def loop(number):
+        source_port = first_port and first_port + number
+        time.sleep(number * idle_s / count)
+        while going():
+            try:
+                session(source_port)
+            except OSError:
+                time.sleep(0.1)
+            source_port = 0
+
+    for number in range(count):
+        background(loop, number)
+
+
+def readers(host, port, count=20):
+    """Connections that only read; a lost one begins anew."""
+
+    def loop(number):
+        time.sleep(number * 0.2)
+        while going():
+            try:
+                with socket.create_connection((host, port), timeout=30) as connection:
+                    while connection.recv(4096):
+                        pass
+            except OSError:
+                time.sleep(0.1)
+
+    for number in range(count):
+        background(loop, number)
+
+
+def blind_resets(port, ahead=20000, flags=4):
+    """Segments with these flags inside the window of an upload, but not at its beginning."""
+    tap = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, socket.htons(3))
+    tap.bind(("c0", 3))
+    held.append(tap)
+    sender = raw()
+
+    def once():
+        packet = tap.recv(2048)
+        if len(packet) < 40 or packet[9] != 6 or packet[20:22] != struct.pack("!H", port):
+            return
+        sport, ack, seq = struct.unpack("!HII", packet[22:32])
+        segment = tcp_segment(CLIENT, SERVER, sport, port, seq + ahead, ack, flags)
+        sender.sendto(ip_packet(CLIENT, SERVER, 6, segment), (SERVER, 0))
+
+    every(0, once)

@@ -10,12 +10,14 @@ mod bridge_nf;
 mod bridge_port;
 mod causes;
 mod cgroup_drop;
+mod challenged;
 mod checksum;
 mod close_wait;
 mod closed_port;
 mod ct_chains;
 mod ct_evicting;
 mod ct_filling;
+mod ct_forgotten;
 mod ct_full;
 mod ct_helper;
 mod ct_invalid;
@@ -29,7 +31,9 @@ mod duplicates;
 mod ecn_syn;
 mod fd_limit;
 mod forwarding_off;
+mod gave_up;
 mod hairpin;
+mod idle_reset;
 mod iface_down;
 mod ip_conflict;
 mod ipsec;
@@ -62,6 +66,7 @@ mod packet_drop;
 mod packet_drops;
 mod packet_late;
 mod paws;
+mod peer_resets;
 mod peer_window;
 mod pmtu_blackhole;
 mod port_exhaustion;
@@ -74,12 +79,14 @@ mod reassembly;
 mod refused;
 mod remedy;
 mod reordering;
+mod reset_groups;
 mod retransmits;
 mod route_localnet;
 mod route_refuses;
 mod rp_filter;
 mod rule_drop;
 mod send_buffer;
+mod service_resets;
 mod small_pmtu;
 mod small_window;
 mod snat_ports;
@@ -94,6 +101,7 @@ mod tcp_signature;
 mod ttl_expired;
 mod tw_overflow;
 mod udp_rcvbuf;
+mod udp_shared;
 mod udp_sndbuf;
 mod udp_unread;
 mod unix_queue;
@@ -142,6 +150,7 @@ pub const CHECKS: &[&Check] = &[
     &tcp_memory::CHECK,
     &udp_rcvbuf::CHECK,
     &udp_unread::CHECK,
+    &udp_shared::CHECK,
     &nfqueue::CHECK,
     &dad_failed::CHECK,
     &ip_conflict::CHECK,
@@ -160,6 +169,7 @@ pub const CHECKS: &[&Check] = &[
     &rp_filter::CHECK,
     &bridge_nf::CHECK,
     &ct_helper::CHECK,
+    &ct_forgotten::CHECK,
     &rule_drop::CHECK,
     &tc_xdp_drop::CHECK,
     &cgroup_drop::CHECK,
@@ -201,6 +211,9 @@ pub const CHECKS: &[&Check] = &[
     &send_buffer::CHECK,
     &small_window::CHECK,
     &nagle::CHECK,
+    &service_resets::CHECK,
+    &idle_reset::CHECK,
+    &gave_up::CHECK,
     &rcv_prune::CHECK,
     &unread_requests::CHECK,
     &unread_queue::CHECK,
@@ -210,6 +223,8 @@ pub const CHECKS: &[&Check] = &[
     &ct_unreplied::CHECK,
     &closed_port::CHECK,
     &refused::CHECK,
+    &peer_resets::CHECK,
+    &challenged::CHECK,
     &retransmits::CHECK,
     &syn_retrans::CHECK,
     &socket_filter::CHECK,
@@ -217,6 +232,10 @@ pub const CHECKS: &[&Check] = &[
     &packet_late::CHECK,
     &packet_drop::CHECK,
 ];
+
+/// Ports that the kernel does not choose: a list of ranges, whose first and last numbers are the numbers of the
+/// setting.
+pub const RESERVED_PORTS: &str = "ipv4/ip_local_reserved_ports";
 
 /// Settings that checks compare with: files below /proc/sys/net, read in each namespace.
 pub const SETTINGS: &[&str] = &[
@@ -231,6 +250,7 @@ pub const SETTINGS: &[&str] = &[
     "ipv4/ip_forward",
     "ipv4/ip_local_port_range",
     "ipv4/ipfrag_high_thresh",
+    RESERVED_PORTS,
     "ipv4/neigh/default/gc_thresh3",
     "ipv4/tcp_ecn",
     "ipv4/tcp_max_orphans",

@@ -37,8 +37,12 @@ pub enum Probe {
     Processes,
     /// Queues of packets for programs.
     Queues,
+    /// Connections that end with a reset within the window.
+    Resets,
     /// Next hops, destinations that a route refuses, and rules of policy routing.
     Routes,
+    /// UDP ports that several programs share.
+    SharedPorts,
     /// Source ports in use by source NAT.
     SnatPorts,
     /// Sockets at both readings.
@@ -65,7 +69,9 @@ impl Probe {
         Probe::Neighbours,
         Probe::Processes,
         Probe::Queues,
+        Probe::Resets,
         Probe::Routes,
+        Probe::SharedPorts,
         Probe::SnatPorts,
         Probe::Sockets,
         Probe::Unix,

@@ -38,7 +38,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let is_here = one.place == "nf_hook_slow" && one.hook == Some(NetfilterHook::Output);
         is_here && one.proto == "icmp" && one.count <= sample.grown(Snmp, "IcmpOutRedirects")
     };
-    let dropped = sample.around.dropped(CHECK.id).only(|one| !is_redirect(one));
+    let forgotten = super::ct_forgotten::forgotten(sample);
+    let is_explained = |one: &DropSeen| forgotten.iter().any(|of| std::ptr::eq(*of, one));
+    let dropped = sample.around.dropped(CHECK.id).only(|one| !is_redirect(one) && !is_explained(one));
     // Connection tracking drops packets at the same place, and counts them.
     let of_tracking = sample.grown(Conntrack, "drop");
     let at_hooks: u64 = dropped.all.iter().filter(|one| one.place == "nf_hook_slow").map(|one| one.count).sum();

@@ -8,8 +8,9 @@ use super::*;
 use crate::seen::{
     Asking, CgroupSeen, Conflict, Control, ControlKind, Descriptors, Difference, DnsMismatch, DnsServerSeen, DropSeen,
     FlowCensus, GroupListener, GroupSeen, Hold, IpsecDirection, IpsecPolicy, LateReader, LinkSeen, MacMoved, ModeSeen,
-    Moved, NeighbourSeen, NfQueue, PortsInUse, PublishedPort, RoutingRule, RuleAction, RuleSeen, RuleWithoutReader,
-    SmallPath, SocketCgroup, StaleFlow, Stuck, TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind, XdpSeen,
+    Moved, NeighbourSeen, NfQueue, PortsInUse, PortsTaken, PublishedPort, ResetCount, ResetGroup, ResetKind,
+    RoutingRule, RuleAction, RuleSeen, RuleWithoutReader, SharedPort, SmallPath, SocketCgroup, StaleFlow, Stuck,
+    TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind, XdpSeen,
 };
 use record::rows::CounterSource::{
     self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet, Xfrm,
@@ -117,6 +118,17 @@ const ILL: &[(&str, Severity, &[Row])] = &[
             (Snmp, "TcpInSegs", "", 0, 3000),
         ],
     ),
+    (
+        "challenged",
+        Severity::Hint,
+        &[(Netstat, "TcpExtTCPChallengeACK", "", 0, 4), (Netstat, "TcpExtTCPACKSkippedChallenge", "", 0, 3)],
+    ),
+    (
+        "challenged",
+        Severity::Warning,
+        &[(Netstat, "TcpExtTCPChallengeACK", "", 0, 9), (Netstat, "TcpExtTCPSYNChallenge", "", 0, 9)],
+    ),
+    ("service-resets", Severity::Hint, &[(Netstat, "TcpExtTCPAbortOnClose", "", 0, 9)]),
     ("softnet-squeeze", Severity::Hint, &[(Softnet, "time_squeeze", "cpu0", 0, 900)]),
 ];
 
@@ -125,6 +137,56 @@ type MakeIll = fn(&mut Sample);
 
 /// Surroundings with which each check finds something.
 const AROUND: &[(&str, Severity, MakeIll)] = &[
+    ("udp-shared", Severity::Warning, |sample| {
+        sample.around.shared_ports.push(shared(false));
+        sample.counters_of(&[(Snmp, "UdpInDatagrams", "", 0, 9)]);
+    }),
+    ("udp-shared", Severity::Hint, |sample| sample.around.shared_ports.push(shared(false))),
+    ("udp-shared", Severity::Hint, |sample| {
+        sample.around.shared_ports.push(SharedPort { is_part: true, ..shared(false) });
+        sample.counters_of(&[(Snmp, "UdpInDatagrams", "", 0, 9)]);
+    }),
+    ("service-resets", Severity::Warning, |sample| {
+        reset_by(sample, ResetKind::Unread, true, ResetCount { count: 3, unread_bytes: 300, ..ResetCount::default() });
+    }),
+    ("service-resets", Severity::Hint, |sample| {
+        reset_by(sample, ResetKind::Aborted, true, ResetCount { count: 3, ..ResetCount::default() });
+    }),
+    ("service-resets", Severity::Warning, |sample| {
+        reset_by(sample, ResetKind::Aborted, true, ResetCount { count: 3, unacked: 1, ..ResetCount::default() });
+    }),
+    ("peer-resets", Severity::Warning, |sample| {
+        reset_by(sample, ResetKind::ByPeer, false, ResetCount { count: 3, unanswered: 3, ..ResetCount::default() });
+    }),
+    ("peer-resets", Severity::Hint, |sample| {
+        reset_by(sample, ResetKind::ByPeer, false, ResetCount { count: 3, ..ResetCount::default() });
+    }),
+    ("peer-resets", Severity::Hint, |sample| {
+        reset_by(sample, ResetKind::ByPeer, true, ResetCount { count: 30, empty: 20, ..ResetCount::default() });
+    }),
+    ("idle-reset", Severity::Warning, |sample| {
+        reset_by(
+            sample,
+            ResetKind::ByPeerAfterIdle,
+            false,
+            ResetCount { count: 3, silent_ms: 4000, ..ResetCount::default() },
+        );
+    }),
+    ("idle-reset", Severity::Hint, |sample| {
+        reset_by(sample, ResetKind::Unknown, true, ResetCount { count: 3, ..ResetCount::default() });
+    }),
+    ("gave-up", Severity::Hint, |sample| {
+        sample.before.stuck = vec![stuck(1, false)];
+        sample.counters_of(&[(Netstat, "TcpExtTCPAbortOnTimeout", "", 0, 1)]);
+    }),
+    ("gave-up", Severity::Warning, |sample| {
+        reset_by(sample, ResetKind::OfKernel, false, ResetCount { count: 3, ..ResetCount::default() });
+        sample.counters_of(&[(Netstat, "TcpExtTCPAbortOnTimeout", "", 0, 3)]);
+    }),
+    ("ct-forgotten", Severity::Warning, |sample| {
+        dropped(sample, midway("inet f c policy drop", 16));
+        sample.counters_of(&[(Conntrack, "entries", "", 9, 9)]);
+    }),
     ("rule-drop", Severity::Warning, |sample| {
         let hook = Some(record::rows::NetfilterHook::Forward);
         dropped(sample, DropSeen { hook, ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) });
@@ -561,6 +623,76 @@ fn small_hop_limits_are_no_finding_unless_packets_expire() {
     assert_eq!(found(64, 2), []);
     assert_eq!(found(3, 2), [Severity::Warning]);
     assert_eq!(found(64, 20), [Severity::Hint], "a traceroute, or a loop on the path");
+}
+
+/// Two programs on one port; they may receive a group.
+fn shared(may_be_group: bool) -> SharedPort {
+    let programs = vec![holder("a"), holder("b")];
+    SharedPort { name: "0.0.0.0:514".into(), port: 514, programs, is_part: false, may_be_group }
+}
+
+/// Resets of connections between [`PEER`] and a program, at port 80 of this host or of the peer.
+fn reset_by(sample: &mut Sample, kind: ResetKind, is_service: bool, count: ResetCount) {
+    let group = ResetGroup { kind, is_service, port: 80, peer: PEER, owner: holder("server") };
+    sample.around.resets.get_or_insert_default().add(group, &count);
+}
+
+/// A forwarded TCP segment with these flags that a rule drops.
+fn midway(rule: &str, flags: u8) -> DropSeen {
+    let rule = Some(RuleSeen { text: rule.into(), chain: None, is_certain: true });
+    let hook = Some(record::rows::NetfilterHook::Forward);
+    DropSeen { hook, rule, tcp_flags: Some(flags), ..drop_of("NETFILTER_DROP", "nft_do_chain", 9) }
+}
+
+#[test]
+fn resets_that_hurt_nobody_are_no_finding() {
+    let found = |kind, is_service, count: ResetCount| {
+        let mut sample = Sample::of(&[(Netstat, "TcpExtTCPAbortOnClose", "", 0, 90)]);
+        reset_by(&mut sample, kind, is_service, count);
+        diagnose(&[sample]).len()
+    };
+    let some = |count| ResetCount { count, ..ResetCount::default() };
+    // Programs that leave early, as clients; a few connections; health checks without data.
+    assert_eq!(found(ResetKind::Unread, false, some(90)), 0);
+    assert_eq!(found(ResetKind::Aborted, false, some(90)), 0);
+    assert_eq!(found(ResetKind::Unread, true, some(2)), 0);
+    assert_eq!(found(ResetKind::ByPeer, false, some(2)), 0);
+    assert_eq!(found(ResetKind::ByPeer, true, ResetCount { empty: 85, ..some(90) }), 0);
+    // Without BPF, a host that opens more connections than it accepts is a client.
+    let rows = [(Netstat, "TcpExtTCPAbortOnClose", "", 0, 90), (Snmp, "TcpActiveOpens", "", 0, 90)];
+    assert_eq!(diagnose(&[Sample::of(&rows)]), []);
+    // A SYN that was not answered was given up; a connection that recovered was not.
+    let mut sample = Sample::of(&[(Netstat, "TcpExtTCPAbortOnTimeout", "", 0, 9)]);
+    sample.before.stuck = vec![stuck(1, false)];
+    sample.after.at_ease.insert(PEER.into(), 1);
+    assert_eq!(diagnose(std::slice::from_ref(&sample)), []);
+    // Sockets that have joined a group receive a copy each.
+    let mut grouped = Sample::of(&[(Snmp, "UdpInDatagrams", "", 0, 9)]);
+    grouped.around.shared_ports.push(shared(true));
+    assert_eq!(diagnose(&[grouped]), []);
+    // The port of the lost one is free; it is in use if the connection goes on.
+    sample.add_setting("ipv4/ip_local_port_range", vec![32_768, 60_999]);
+    let ids =
+        |sample: &Sample| diagnose(std::slice::from_ref(sample)).iter().map(|finding| finding.id).collect::<Vec<_>>();
+    assert_eq!(ids(&sample), ["gave-up"]);
+    sample.after.taken.insert((record::Proto::Tcp, CLIENT), taken(1, 1));
+    assert_eq!(ids(&sample), [""; 0]);
+}
+
+#[test]
+fn segments_that_a_firewall_forgot_are_not_those_that_it_blocks() {
+    let ids = |one: DropSeen, entries| {
+        let mut sample = Sample::of(&[(Conntrack, "entries", "", entries, entries)]);
+        dropped(&mut sample, one);
+        diagnose(&[sample]).iter().map(|finding| finding.id).collect::<Vec<_>>()
+    };
+    let (policy, ports) = ("inet f c policy drop", "inet f c handle 4: tcp dport 80 drop");
+    assert_eq!(ids(midway(policy, 16), 9), ["ct-forgotten"]);
+    assert_eq!(ids(midway("inet f c handle 4: ct state invalid drop", 16), 9), ["ct-forgotten"]);
+    // A SYN, an answer to a forged SYN, the end of a connection; a rule that blocks a port; no tracking.
+    for (flags, rule, entries) in [(2, policy, 9), (18, policy, 9), (17, policy, 9), (16, ports, 9), (16, policy, 0)] {
+        assert_eq!(ids(midway(rule, flags), entries), ["rule-drop"], "{flags} {rule}");
+    }
 }
 
 const PEER: record::Addr = record::Addr::V4([192, 0, 2, 9]);
@@ -1450,9 +1582,49 @@ fn ports_towards_one_destination_are_counted() {
         (found.len(), found[0].severity, &*found[0].object),
         (1, Severity::Warning, "10.0.0.1 to 10.0.0.2 port 80")
     );
-    // The kernel uses ports in TIME_WAIT again.
+    // The kernel uses ports in TIME_WAIT again; by default on loopback only.
+    sample.add_setting("ipv4/tcp_tw_reuse", vec![2]);
+    assert_eq!(diagnose(std::slice::from_ref(&sample)).len(), 1);
     sample.add_setting("ipv4/tcp_tw_reuse", vec![1]);
     assert_eq!(diagnose(&[sample]), []);
+}
+
+/// Ports from 40,000 on, each of which so many sockets have.
+fn taken(ports: u16, each: u16) -> PortsTaken {
+    let mut taken = PortsTaken::default();
+    for n in 0..ports * each {
+        taken.add(40_000 + n % ports, false, &mut || holder("proxy"));
+    }
+    taken
+}
+
+#[test]
+fn ports_that_are_used_up_for_every_destination() {
+    use record::Proto::{Tcp, Udp};
+    let find = |proto, ports: u16, each, last: i64, reserved: &[i64]| {
+        let mut sample = Sample::of(&[]);
+        sample.add_setting("ipv4/ip_local_port_range", vec![40_000, last]);
+        sample.add_setting(RESERVED_PORTS, reserved.to_vec());
+        sample.after.taken.insert((proto, CLIENT), taken(ports, each));
+        let found = diagnose(&[sample]);
+        found.first().map(|one| (one.severity, one.title.clone()))
+    };
+    let severity = |found: Option<(Severity, String)>| found.map(|(severity, _)| severity);
+    let (_, title) = find(Tcp, 100, 1, 40_099, &[]).unwrap();
+    let expected = "the ephemeral TCP ports of 192.0.2.1 are nearly exhausted for every destination: 100 of 100; \
+                    proxy (7) holds most of them";
+    assert_eq!(title, expected);
+    assert_eq!(severity(find(Tcp, 100, 1, 40_099, &[])), Some(Severity::Critical));
+    assert_eq!(severity(find(Tcp, 85, 1, 40_099, &[])), Some(Severity::Hint));
+    // connect() without bind() gives one port to several destinations.
+    assert_eq!(find(Tcp, 100, 2, 40_099, &[]), None);
+    assert_eq!(find(Tcp, 70, 1, 40_099, &[]), None);
+    // Reserved ports are not available; used ones of them take nothing away.
+    assert_eq!(severity(find(Tcp, 100, 1, 40_999, &[40_100, 40_999])), Some(Severity::Critical));
+    assert_eq!(find(Tcp, 100, 1, 40_999, &[40_000, 40_049]), None);
+    assert_eq!(severity(find(Udp, 100, 1, 40_099, &[])), Some(Severity::Critical));
+    assert_eq!(severity(find(Udp, 85, 1, 40_099, &[])), Some(Severity::Warning));
+    assert_eq!(find(Udp, 70, 1, 40_099, &[]), None);
 }
 
 #[test]
@@ -1630,6 +1802,8 @@ fn forget(sample: &mut Sample, probe: Probe) {
             around.tables = None;
         }
         Probe::SnatPorts => around.snat_ports = None,
+        Probe::Resets => around.resets = None,
+        Probe::SharedPorts => around.shared_ports.clear(),
         Probe::Sockets => (sample.before, sample.after) = Default::default(),
         Probe::Unix => around.unix.clear(),
     }

@@ -72,6 +72,7 @@ const REASONS: &[(&str, &[&str])] = &[
     ("softnet-drop", &["CPU_BACKLOG"]),
     ("packet-drops", &["PACKET_SOCK_ERROR"]),
     ("paws", &["TCP_RFC7323_PAWS", "TCP_RFC7323_PAWS_ACK", "TCP_RFC7323_TW_PAWS"]),
+    ("challenged", &["TCP_RESET", "TCP_TOO_OLD_ACK", "TCP_ACK_UNSENT_DATA"]),
     ("rcv-prune", &["TCP_OVERWINDOW", "TCP_ZEROWINDOW", "TCP_OFO_QUEUE_PRUNE", "TCP_OFO_DROP", "SOCKET_BACKLOG"]),
     ("reassembly", &["FRAG_REASM_TIMEOUT", "DUP_FRAG", "FRAG_TOO_FAR"]),
     ("iface-down", &["DEV_READY"]),

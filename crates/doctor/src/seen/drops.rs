@@ -9,6 +9,9 @@ use super::controls::ControlKind;
 /// Ports that traceroute counts up from the first, one for each probe: three for each of 255 hops at most.
 const TRACEROUTE_PORTS: std::ops::Range<u16> = 33_434..33_434 + 3 * 255;
 
+/// The bit of ACK in the flags of a TCP segment.
+const ACK: u8 = 16;
+
 /// Packets that the kernel dropped for one reason at one place.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct DropSeen {
@@ -26,6 +29,8 @@ pub struct DropSeen {
     pub ends: Option<(Addr, Addr)>,
     /// Ports of the first packet.
     pub ports: Option<(u16, u16)>,
+    /// FIN, SYN, RST and ACK of the first packet, with their bits in a TCP header; `None` if they are unknown.
+    pub tcp_flags: Option<u8>,
     /// Number of packets.
     pub count: u64,
     /// The rule that dropped them; `None` if no rule did or the rule is unknown.
@@ -115,6 +120,11 @@ impl DropSeen {
     pub(crate) fn is_probe(&self) -> bool {
         let is_port = self.ports.is_some_and(|(_, to)| TRACEROUTE_PORTS.contains(&to));
         self.proto.starts_with("icmp") || self.proto == "udp" && is_port
+    }
+
+    /// True for a segment in the middle of a TCP connection: an ACK without SYN, FIN and RST.
+    pub(crate) fn is_midway(&self) -> bool {
+        self.tcp_flags == Some(ACK)
     }
 
     /// The first packet: `192.0.2.1 to 192.0.2.9 port 80 (tcp)`.

@@ -6,7 +6,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::ends::{Holder, NameOwner, PeerHost, SOCKETS_MAX, name};
 use super::pace::PaceCensus;
+use super::port_use::{PortsTaken, SHARERS_MAX, Sharers};
 use super::waiting::Waiting;
+
+/// Bound: local addresses of a namespace whose ports `doctor` counts. Beyond: connections of further addresses are not
+/// checked, counted (exit code 3). By: a user who makes connections from as many addresses.
+const ADDRESSES_MAX: usize = 256;
 
 /// Fewest unread bytes for a socket to be recorded.
 const UNREAD_MIN: u32 = 64 << 10;
@@ -33,8 +38,15 @@ pub struct SocketCensus {
     pub unread: Vec<Queue>,
     /// Connections from local ports in the kernel's range, by local address and destination.
     pub destinations: BTreeMap<(Addr, PeerHost, u16), PortsInUse>,
+    /// Local ports of the kernel's range that are in use, by protocol and local address; those of UDP together, because
+    /// the kernel chooses them before it knows the address.
+    pub taken: BTreeMap<(Proto, Addr), PortsTaken>,
+    /// Unconnected UDP sockets by port, address and interface; 0 for none.
+    pub udp_bound: BTreeMap<(u16, Addr, u32), Sharers>,
     /// Ports with a listener or an unconnected UDP socket.
     pub served: BTreeSet<(Proto, u16)>,
+    /// Inodes of TCP listeners, by port: the last one of each.
+    pub listener_inodes: BTreeMap<u16, u32>,
     /// Local TCP ports outside the kernel's range that have a connection, or had one until a minute ago.
     pub used: BTreeSet<u16>,
     /// Connections with retransmitted SYNs and no answer, by peer and port.
@@ -164,21 +176,26 @@ impl SocketCensus {
         match (socket.proto, socket.state) {
             (Proto::Tcp, State::LISTEN) => {
                 self.served.insert((Proto::Tcp, socket.local.port));
+                self.listener_inodes.insert(socket.local.port, socket.inode);
                 if socket.rqueue > 0 {
                     let queue = queue(socket, iface, socket.wqueue, owner);
                     keep(&mut self.listeners, queue, &mut self.over);
                 }
             }
             (Proto::Tcp, _) => self.add_connection(socket, ports, iface, owner),
-            (Proto::Udp, _) => self.add_udp(socket, iface, owner),
+            (Proto::Udp, _) => self.add_udp(socket, ports, iface, owner),
             (Proto::Netlink | Proto::Packet, _) => self.add_tap(socket, owner),
             _ => {}
         }
     }
 
-    fn add_udp(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
+    fn add_udp(&mut self, socket: &Socket<'_>, ports: (u16, u16), iface: &str, owner: &mut NameOwner<'_>) {
+        if (ports.0..=ports.1).contains(&socket.local.port) {
+            self.add_taken((Proto::Udp, Addr::ANY4), socket, owner);
+        }
         if socket.peer.is_unset() {
             self.served.insert((Proto::Udp, socket.local.port));
+            self.add_bound(socket);
         } else {
             self.add_asking(socket);
             if socket.peer.port == DNS && socket.rqueue == 0 {
@@ -252,6 +269,7 @@ impl SocketCensus {
             self.used.insert(socket.local.port);
         }
         if (ports.0..=ports.1).contains(&socket.local.port) && !socket.peer.is_unset() {
+            self.add_taken((Proto::Tcp, socket.local.addr.unmapped()), socket, owner);
             let key = (socket.local.addr.unmapped(), peer, socket.peer.port);
             if self.destinations.len() >= SOCKETS_MAX && !self.destinations.contains_key(&key) {
                 self.over += 1;
@@ -272,6 +290,27 @@ impl SocketCensus {
         }
         let (peer, peer_port) = (socket.peer.addr.unmapped(), socket.peer.port);
         self.asking.push(Asking { proto: socket.proto, port: socket.local.port, peer, peer_port });
+    }
+
+    fn add_taken(&mut self, key: (Proto, Addr), socket: &Socket<'_>, owner: &mut NameOwner<'_>) {
+        if self.taken.len() >= ADDRESSES_MAX && !self.taken.contains_key(&key) {
+            self.over += 1;
+            return;
+        }
+        self.taken.entry(key).or_default().add(socket.local.port, socket.state == State::TIME_WAIT, owner);
+    }
+
+    fn add_bound(&mut self, socket: &Socket<'_>) {
+        let key = (socket.local.port, socket.local.addr, socket.ifindex);
+        if self.udp_bound.len() >= SOCKETS_MAX && !self.udp_bound.contains_key(&key) {
+            self.over += 1;
+            return;
+        }
+        let first = || Sharers { first: socket.inode, others: Vec::new() };
+        let sharers = self.udp_bound.entry(key).or_insert_with(first);
+        if sharers.first != socket.inode && socket.inode != 0 && sharers.others.len() < SHARERS_MAX {
+            sharers.others.push(socket.inode);
+        }
     }
 
     fn add_stuck(&mut self, socket: &Socket<'_>, peer: &PeerHost, is_window: bool, owner: &mut NameOwner<'_>) {

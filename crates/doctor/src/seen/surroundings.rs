@@ -17,7 +17,9 @@ use super::mac_moves::MacMoved;
 use super::neighbours::NeighbourSeen;
 use super::processes::ProcessSeen;
 use super::queues::NfQueue;
+use super::resets::ResetCensus;
 use super::routing_rules::{RoutingRule, TablesSeen};
+use super::shared_ports::SharedPort;
 use super::unix::UnixQueue;
 
 /// Surroundings of the counters and sockets of a network namespace.
@@ -72,6 +74,10 @@ pub struct Surroundings {
     pub controls: Vec<Control>,
     /// Counts of connection-tracking entries.
     pub flows: FlowCensus,
+    /// Connections that ended with a reset within the window; `None` if resets were not recorded.
+    pub resets: Option<ResetCensus>,
+    /// UDP ports that two or more programs share.
+    pub shared_ports: Vec<SharedPort>,
     /// Source ports in use by source NAT; `None` if no check needed a pass over the table, or if the pass failed.
     pub snat_ports: Option<Ports>,
 }

@@ -97,6 +97,8 @@ pub struct PacketDrop<'b> {
     pub ends: Option<(Addr, Addr)>,
     /// Ports of the first packet.
     pub ports: Option<(u16, u16)>,
+    /// FIN (1), SYN (2), RST (4) and ACK (16) of the first packet, if it is a TCP segment and its flags are known.
+    pub tcp_flags: Option<u8>,
     /// Remaining length of the first packet in bytes when it was dropped.
     pub first_bytes: u32,
     /// Inode of the socket that the first packet was for, or that sent it; 0 without a socket.

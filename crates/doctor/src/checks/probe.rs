@@ -53,7 +53,7 @@ pub enum Probe {
 
 impl Probe {
     /// Every probe.
-    pub const ALL: [Probe; 19] = [
+    pub const ALL: [Probe; 21] = [
         Probe::Arp,
         Probe::Cgroups,
         Probe::Controls,

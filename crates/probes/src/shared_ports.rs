@@ -51,7 +51,7 @@ impl ProbeReader for SharedPortReader {
             if shared.len() > PORTS_MAX {
                 stats.incomplete(1, format!("shared UDP ports after the first {PORTS_MAX} are not checked"));
             }
-            for Shared { port, addr, inodes, is_part } in shared.into_iter().take(PORTS_MAX) {
+            for PortWithSockets { port, addr, inodes, is_part } in shared.into_iter().take(PORTS_MAX) {
                 let programs = programs(round, netns_id, &inodes, stats);
                 if programs.len() >= 2 {
                     let name = match addr.unmapped() {
@@ -67,7 +67,7 @@ impl ProbeReader for SharedPortReader {
 }
 
 /// A port that several sockets share.
-struct Shared {
+struct PortWithSockets {
     port: u16,
     addr: Addr,
     /// The sockets; those with the address come first.
@@ -78,7 +78,7 @@ struct Shared {
 
 /// The ports that several sockets of one address and interface share, or sockets of one address and of all addresses;
 /// except ports that are meant to be shared.
-fn shared(sample: &Sample) -> Vec<Shared> {
+fn shared(sample: &Sample) -> Vec<PortWithSockets> {
     let bound = &sample.after.udp_bound;
     let is_server =
         |port: &u16, addr: &Addr| !GROUP_PORTS.contains(port) && !addr.is_multicast() && !is_broadcast(addr);
@@ -91,9 +91,9 @@ fn shared(sample: &Sample) -> Vec<Shared> {
         let (port, addr, _) = *key;
         let own = || std::iter::once(sharers.first).chain(sharers.others.iter().copied());
         if !sharers.others.is_empty() {
-            found.push(Shared { port, addr, inodes: own().collect(), is_part: false });
+            found.push(PortWithSockets { port, addr, inodes: own().collect(), is_part: false });
         } else if let Some(all) = of_all(*key) {
-            found.push(Shared { port, addr, inodes: own().chain([all.first]).collect(), is_part: true });
+            found.push(PortWithSockets { port, addr, inodes: own().chain([all.first]).collect(), is_part: true });
         }
     }
     found
@@ -106,12 +106,12 @@ fn is_broadcast(addr: &Addr) -> bool {
 /// One process of each program that holds one of the sockets.
 fn programs(round: &Round<'_>, netns_id: u64, inodes: &[u32], stats: &mut Accounting) -> Vec<Holder> {
     let mut known = BTreeSet::new();
-    let mut found: Vec<(Program, Holder)> = Vec::new();
+    let mut found: Vec<(ProgramFile, Holder)> = Vec::new();
     for inode in inodes {
         let socket = Socket { proto: record::Proto::Udp, inode: *inode, netns_id, ..Socket::EMPTY };
         let holder = find_holder(&socket, round.lookups);
         let Some(pid) = holder.pid.filter(|pid| known.insert(*pid)) else { continue };
-        match Program::read(round.session.host(), pid, round.owners_ns) {
+        match ProgramFile::read(round.session.host(), pid, round.owners_ns) {
             Ok(Some(program)) if found.iter().all(|(other, _)| *other != program) => found.push((program, holder)),
             Ok(_) => {}
             Err(Errno::NOT_RECORDED) => {
@@ -127,7 +127,7 @@ fn programs(round: &Round<'_>, netns_id: u64, inodes: &[u32], stats: &mut Accoun
 
 /// The program that a process runs: workers of one program are equal.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Program {
+struct ProgramFile {
     /// The executable file.
     file: Vec<u8>,
     /// The script, if the file is an interpreter; otherwise empty.
@@ -139,22 +139,22 @@ const INTERPRETERS: &[&[u8]] = &[
     b"python", b"perl", b"ruby", b"node", b"java", b"php", b"bash", b"dash", b"sh", b"lua", b"busybox", b"deno", b"bun",
 ];
 
-impl Program {
+impl ProgramFile {
     /// Reads it; `None` if the pid now belongs to another process.
-    fn read(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<Program>, Errno> {
+    fn read(host: &Host, pid: u32, seen_ns: u64) -> Result<Option<ProgramFile>, Errno> {
         let identity = |host| Identity::read(host, pid).map_err(|error| error.errno);
         let (before, mut file, mut words) = (identity(host)?, Vec::new(), Vec::new());
         host.read_link(&format!("/proc/{pid}/exe"), &mut file).map_err(|error| error.errno)?;
         host.read_file(&format!("/proc/{pid}/cmdline"), &mut words).map_err(|error| error.errno)?;
         let is_same = identity(host)? == before && !before.started_after(seen_ns);
-        Ok(is_same.then(|| Program::of(file, &words)))
+        Ok(is_same.then(|| ProgramFile::of(file, &words)))
     }
 
-    fn of(file: Vec<u8>, cmdline: &[u8]) -> Program {
+    fn of(file: Vec<u8>, cmdline: &[u8]) -> ProgramFile {
         let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let is_interpreter = INTERPRETERS.iter().any(|one| name.starts_with(one));
         let script = if is_interpreter { script_of(cmdline) } else { Vec::new() };
-        Program { file, script }
+        ProgramFile { file, script }
     }
 }
 
@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn workers_are_one_program_and_scripts_are_several() {
-        let of = |file: &str, cmdline: &str| Program::of(file.into(), cmdline.as_bytes());
+        let of = |file: &str, cmdline: &str| ProgramFile::of(file.into(), cmdline.as_bytes());
         let nginx = "/usr/sbin/nginx";
         assert_eq!(of(nginx, "nginx: master process\0"), of(nginx, "nginx: worker process\0"));
         assert_eq!(of(nginx, "nginx\0-c\0a\0"), of(nginx, "nginx\0-c\0b\0"));

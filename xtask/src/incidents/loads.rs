@@ -364,7 +364,8 @@ pub(super) const LOADS: &[Load] = &[
             (
                 Router,
                 "echo(7)\n\
-                 add = 'ip link add g0 type veth peer name g1 address 02:00:00:00:00:44; ip link set g0 master br0 up'\n\
+                 add = 'ip link add g0 type veth peer name g1 address 02:00:00:00:00:44'\n\
+                 add += '; ip link set g0 master br0 up'\n\
                  every(0.05, lambda: run(add + '; ip link set g1 up; sleep 0.2; ip link del g0'))\n\
                  ready(0.5)",
             ),

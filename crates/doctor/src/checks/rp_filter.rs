@@ -39,8 +39,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .remedy("netwren routes 'family = inet'", "shows the routes: check where answers to the sources would go", "")
         .remedy(
             format!("sysctl -w net/ipv4/conf/{iface}/rp_filter=2"),
-            "accepts sources on this interface that are reachable through any other (loose mode); one without any route \
-             needs a route",
+            "accepts sources on this interface that are reachable through any other (loose mode); one without any \
+             route needs a route",
             "forged sources with a route through another interface are also accepted",
         );
 }

@@ -22,8 +22,9 @@ pub(super) const CHECK: Check = Check {
     about: "Packets exceed their hop limit: they are in a routing loop, or start with a limit that is too small.",
     rule: "At least 10 packets to be forwarded had no hop left (dropped in ip_forward or ip6_forward), other than \
            ICMP and datagrams to traceroute's ports. Or this host's own packets start with a limit below 32, and \
-           messages report that it was exceeded, or IPv6 connections wait and the limit is at most 8. It is a hint if only counters of ICMP messages show it, here or \
-           from the path; from the path it is a warning if connections of this host wait for answers.",
+           messages report that it was exceeded, or IPv6 connections wait and the limit is at most 8. It is a hint if \
+           only counters of ICMP messages show it, here or from the path; from the path it is a warning if \
+           connections of this host wait for answers.",
     sources: "the tracepoint kfree_skb via BPF; /proc/net/snmp, snmp6: TimeExcds, InHdrErrors; ip_default_ttl; \
               hop_limit of each interface via RTM_GETLINK",
     refuted_by: "a running traceroute, or no router twice in `traceroute -n ADDRESS`.",

@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
     about: "Datagrams are refused because the send buffer of their socket is full: its program sends faster than they \
             leave.",
     rule: "UdpSndbufErrors or Udp6SndbufErrors grew by at least 10 more than the drops of all queueing disciplines \
-           and interfaces, which the kernel also counts there (checks `qdisc-drop`, `nic-drops`). It is a warning from 10 % of the datagrams; fewer \
-           come from programs that send until the buffer is full and then wait.",
+           and interfaces, which the kernel also counts there (checks `qdisc-drop`, `nic-drops`). It is a warning from \
+           10 % of the datagrams; fewer come from programs that send until the buffer is full and then wait.",
     sources: "/proc/net/snmp, snmp6: SndbufErrors; SK_MEMINFO_WMEM_ALLOC of each socket via sock_diag; RTM_GETQDISC",
     refuted_by: "`netwren counters 'name ~ SndbufErrors' --watch` without growth, or drops of a queue that grow alike.",
     run,

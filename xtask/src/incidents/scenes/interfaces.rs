@@ -141,7 +141,8 @@ pub(super) const INCIDENTS: &[Incident] = &[
             (
                 Client,
                 "query = whole_ip_packet('10.9.0.1', '224.0.0.1', 2, b'\\x11\\x05\\xee\\xfa\\0\\0\\0\\0')\n\
-                 sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW); sender.bind(('c0', 0)); held.append(sender)\n\
+                 sender = socket.socket(socket.AF_PACKET, socket.SOCK_RAW)\n\
+                 sender.bind(('c0', 0)); held.append(sender)\n\
                  frame = b'\\1\\0\\x5e\\0\\0\\1' + b'\\2\\0\\0\\0\\0\\7' + b'\\x08\\0' + query\n\
                  sender.send(frame)\n\
                  if not ILL: every(0.8, lambda: sender.send(frame))\n\

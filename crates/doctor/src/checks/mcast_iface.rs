@@ -47,8 +47,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                     .holder(&listener.owner)
                     .remedy("", &format!("make the program join the group on {iface} (IP_ADD_MEMBERSHIP)"), "")
                     .remedy(
-                        format!("ip route add {group} dev {words}"),
-                        "makes programs that name no interface join there, once they are restarted",
+                        "",
+                        &format!(
+                            "if it names no interface: `ip route add {group} dev {words}`, then restart it; it joins \
+                             where the route leads"
+                        ),
                         "this host then also sends to the group there",
                     );
             }

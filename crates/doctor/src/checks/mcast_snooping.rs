@@ -85,7 +85,14 @@ fn add(found: &mut Findings<'_>, bridge: &LinkSeen, of: BridgeState, one: &DropS
             state(format!("mcast_querier of {name}"), i64::from(of.is_querier), Some(1)),
         ])
         .lost(one.count, "packets dropped");
+    let other = if matches!(group, Addr::V4(_)) { of.other_querier } else { of.other_querier6 };
     let draft = match of.is_querier {
+        // The bridge asks nothing itself before it has forgotten the other querier.
+        false if other.is_some() => draft.remedy("", "start the querier that has stopped", "").remedy(
+            format!("ip link set {word} type bridge mcast_snooping 0"),
+            "makes the bridge forward all groups to all ports",
+            "hosts receive groups that they did not ask for",
+        ),
         false => draft.remedy(
             format!("ip link set {word} type bridge mcast_querier 1"),
             "makes the bridge ask for members; it floods groups until they have answered",

@@ -28,6 +28,8 @@ const RT_TABLE_DEFAULT: u32 = 253;
 const RT_TABLE_MAIN: u32 = 254;
 const RT_TABLE_LOCAL: u32 = 255;
 const RTM_F_CLONED: u32 = 0x200;
+/// include/uapi/linux/in_route.h
+const RTCF_REDIRECTED: u32 = 0x0004_0000;
 /// RTNH_F_…: the lower bits of the flags of a route without `struct rtnexthop`.
 const RTNH_FLAGS: u32 = 0xff;
 const RTN_BROADCAST: u8 = 3;
@@ -159,6 +161,55 @@ pub fn read4(
     })
 }
 
+/// A destination with a cached route: a router redirected this host to a different gateway (ICMP redirect), or for IPv6
+/// perhaps only its path MTU is known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CachedRoute {
+    /// The destination.
+    pub to: Addr,
+    /// The gateway.
+    pub gateway: Addr,
+    /// Index of the interface.
+    pub ifindex: u32,
+}
+
+/// Bound: cached routes of a reading. Beyond: further ones are left out; earlier ones are findings. By: a router that
+/// sends redirects.
+const CACHED_MAX: usize = 4096;
+
+/// Reads the destinations that ICMP redirects lead through other gateways, of both families. For IPv6 the kernel does
+/// not distinguish them from destinations with a known path MTU, whose gateway also is in a route.
+///
+/// Two dumps of all routes; the kernel cannot send cached ones alone.
+pub fn cached(host: &Host, netns: u64, inside: Option<&NetNs>) -> Result<Vec<CachedRoute>, HostError> {
+    let mut found = Vec::new();
+    for family in [AF_INET, AF_INET6] {
+        dump(host, netns, inside, family, |part| {
+            found.extend(cached_route(part, family));
+            if found.len() < CACHED_MAX { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+        })?;
+    }
+    Ok(found)
+}
+
+/// The cached route in a message; `None` for other messages, and for IPv4 if it is not redirected.
+fn cached_route(part: &AnswerMessage<'_>, family: u8) -> Option<CachedRoute> {
+    let head = part.payload.get(..RTMSG)?;
+    let flags = prefix::u32_at(head, 8)?;
+    let wanted = if family == AF_INET { RTM_F_CLONED | RTCF_REDIRECTED } else { RTM_F_CLONED };
+    if part.kind != RTM_NEWROUTE || head.first() != Some(&family) || flags & wanted != wanted {
+        return None;
+    }
+    let (mut route, mut to) = (Route::default(), None);
+    for attr in Attrs::new(part.payload.get(RTMSG..)?).flatten() {
+        match attr.kind {
+            RTA_DST => to = address(attr.payload),
+            _ => put_hop(&mut route, &attr).ok()?,
+        }
+    }
+    Some(CachedRoute { to: to?, gateway: route.gateway?, ifindex: route.ifindex? })
+}
+
 fn dump(
     host: &Host,
     netns: u64,
@@ -255,6 +306,7 @@ fn route6(line: &[u8]) -> Option<ProcRoute<'_>> {
 pub fn fuzz_routes(data: &[u8]) {
     let part = AnswerMessage { kind: RTM_NEWROUTE, flags: 0, payload: data, block: 0 };
     for family in [AF_INET, AF_INET6] {
+        let _ = cached_route(&part, family);
         let Ok(Some(decoded)) = decode(&part, family) else { continue };
         let (dst, prefix_len) = decoded.route.dst;
         assert!(prefix_len <= dst.bits() && decoded.hops().count() <= data.len() / RTNEXTHOP);

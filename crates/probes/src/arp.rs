@@ -1,13 +1,14 @@
-//! Listens for hosts that send ARP with one of this host's IPv4 addresses.
+//! Listens for hosts that send ARP with one of this host's IPv4 addresses, or ask for one.
 
 use doctor::seen::{Conflict, Sample};
 use host::Links;
-use host::arp_claims::{self, ArpClaim, ArpWatch};
+use host::arp_claims::{self, ArpClaim, ArpHeard, ArpWatch};
 use record::rows::{Link, LinkAddr};
 use record::{Accounting, Addr};
 use std::collections::{BTreeMap, BTreeSet};
-use sys::{ARP_ADDRESSES_MAX, Errno, Host};
+use sys::{ARP_ADDRESSES_MAX, Host};
 
+use crate::ignored_arp;
 use crate::probe::{InNetns, ProbeReader, close_in_parallel, note_error};
 
 /// Maximum number of namespaces to listen in; each takes one descriptor. The host's own namespace comes first, and
@@ -72,9 +73,16 @@ impl ProbeReader for ArpReader {
     }
 
     fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
-        if let Some(links) = netns.links(stats) {
-            sample.around.conflicts = self.conflicts(netns.host(), netns.netns_id, links, stats);
-        }
+        let Some(links) = netns.links(stats) else { return };
+        let heard = match self.open.get(&netns.netns_id).map(|(watch, _)| watch.heard()).transpose() {
+            Ok(heard) => heard.unwrap_or_default(),
+            Err(error) => {
+                stats.incomplete(1, format!("duplicate IPv4 addresses are not searched for: {error}"));
+                ArpHeard::default()
+            }
+        };
+        sample.around.conflicts = self.conflicts(netns.host(), netns.netns_id, links, &heard);
+        sample.around.ignored_arp = ignored_arp::read(netns, links, &heard.requests);
     }
 
     /// A recording of everything has no window to listen in.
@@ -92,25 +100,17 @@ impl ArpReader {
     }
 
     /// The hosts that were heard with an address that the interface had during the whole observation.
-    fn conflicts(&self, host: &Host, netns_id: u64, links: &Links, stats: &mut Accounting) -> Vec<Conflict> {
+    fn conflicts(&self, host: &Host, netns_id: u64, links: &Links, heard: &ArpHeard) -> Vec<Conflict> {
         let watch = self.open.get(&netns_id);
         let mut bytes = Vec::new();
-        let heard = host.bytes(&format!("arp senders@{netns_id}"), "", &mut bytes, |into| match watch {
-            Some((watch, addresses)) => {
+        // Recordings of earlier versions do not contain them.
+        let _ = host.bytes(&format!("arp senders@{netns_id}"), "", &mut bytes, |into| {
+            if let Some((_, addresses)) = watch {
                 let is_had = |claim: &&ArpClaim| addresses.contains(&(claim.ifindex, claim.addr));
-                watch.claims()?.iter().filter(is_had).for_each(|claim| claim.put(into));
-                Ok(())
+                heard.claims.iter().filter(is_had).for_each(|claim| claim.put(into));
             }
-            None => Ok(()),
+            Ok(())
         });
-        match heard {
-            Ok(()) => {}
-            // Recordings of earlier versions do not contain them.
-            Err(error) if error.errno == Errno::NOT_RECORDED => {}
-            Err(error) => {
-                stats.incomplete(1, format!("duplicate IPv4 addresses are not searched for: {error}"));
-            }
-        }
         arp_claims::parse(&bytes).into_iter().filter_map(|claim| conflict(claim, &links.links, &links.addrs)).collect()
     }
 }

@@ -11,6 +11,9 @@ use std::cell::RefCell;
 use crate::counter_window::Samples;
 use crate::probe::{InNetns, ProbeReader, Round};
 
+/// include/uapi/linux/if_ether.h
+const ETH_P_ARP: u16 = 0x0806;
+
 /// Bound: kinds of drops that `doctor` remembers for a namespace. Beyond: further kinds are not checked, counted (exit
 /// code 3). By: anyone who causes many kinds of drops.
 const DROPS_MAX: usize = 4096;
@@ -171,7 +174,7 @@ fn add_drop(around: &mut Surroundings, row: &PacketDrop<'_>) -> u64 {
         place: text(row.place),
         hook: row.hook,
         ifindex: row.ifindex,
-        proto: row.l4.map_or("", ip_proto::name),
+        proto: row.l4.map_or(if row.ethertype == ETH_P_ARP { "arp" } else { "" }, ip_proto::name),
         ends: row.ends,
         ports: row.ports,
         tcp_flags: row.tcp_flags,

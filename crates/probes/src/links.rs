@@ -55,6 +55,7 @@ impl ProbeReader for LinkReader {
                 hop_limit: link.hop_limit,
                 bridge: link.bridge,
                 port: link.port,
+                is_overlay: [b"vxlan".as_slice(), b"geneve"].contains(&&*link.kind),
                 // An interface on top of another reports the lower one's mode, which has its own finding.
                 xdp: link.xdp.map(|xdp| XdpSeen { program: xdp.program, is_generic: xdp.mode == XDP_GENERIC }),
                 mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),

@@ -1,13 +1,13 @@
-//! Neighbours that do not answer requests for their hardware address.
+//! Neighbours that do not answer requests for their hardware address, and those that are never asked for it.
 
-use doctor::seen::{NeighbourSeen, Sample};
-use host::neighbours::{self, NEIGHBOURS_MAX, SilentNeighbour};
+use doctor::seen::{NeighbourSeen, PermanentSeen, Sample};
+use host::neighbours::{self, NEIGHBOURS_MAX, Neighbours, SilentNeighbour};
 use record::Accounting;
 use std::collections::BTreeMap;
 
 use crate::probe::{InNetns, ProbeReader, note_error};
 
-/// Reads neighbours that do not answer within the window.
+/// Reads neighbours that do not answer within the window, and permanent ones.
 #[derive(Default)]
 pub(crate) struct NeighbourReader {
     /// Neighbours without a reply at the first reading, by namespace.
@@ -16,7 +16,7 @@ pub(crate) struct NeighbourReader {
 
 impl ProbeReader for NeighbourReader {
     fn first(&mut self, netns: &InNetns<'_>, stats: &mut Accounting) {
-        self.before.insert(netns.netns_id, read_silent(netns, stats));
+        self.before.insert(netns.netns_id, read_all(netns, stats).silent);
     }
 
     fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
@@ -25,22 +25,27 @@ impl ProbeReader for NeighbourReader {
         let was_silent = |one: &SilentNeighbour| {
             before.iter().any(|old| (old.ifindex, old.addr) == (one.ifindex, one.addr) && window_s > 0)
         };
-        let silent = read_silent(netns, stats).into_iter().filter(|one| match one.is_given_up {
+        let Neighbours { silent, permanent, .. } = read_all(netns, stats);
+        let silent = silent.into_iter().filter(|one| match one.is_given_up {
             true => one.used_s.is_none_or(|used_s| used_s <= window_s),
             // A neighbour queried for less than a second may still reply.
             false => was_silent(one) || one.since_s.is_none_or(|since_s| since_s >= 1),
         });
         sample.around.neighbours = silent.map(|one| NeighbourSeen { addr: one.addr, ifindex: one.ifindex }).collect();
+        let seen = permanent.into_iter().map(|one| {
+            let host::neighbours::PermanentNeighbour { ifindex, addr, hardware } = one;
+            PermanentSeen { addr, ifindex, hardware }
+        });
+        sample.around.permanent = seen.collect();
     }
 }
 
-/// Reads neighbours without a reply.
-fn read_silent(netns: &InNetns<'_>, stats: &mut Accounting) -> Vec<SilentNeighbour> {
-    let read = neighbours::silent(netns.host(), netns.netns_id, None);
-    let (silent, over) = note_error(read, stats).unwrap_or_default();
-    if over > 0 {
-        let text = format!("unanswering neighbours after the first {NEIGHBOURS_MAX} are not checked");
-        stats.incomplete(over, text);
+/// Reads neighbours without a reply, and permanent ones.
+fn read_all(netns: &InNetns<'_>, stats: &mut Accounting) -> Neighbours {
+    let found = note_error(neighbours::read(netns.host(), netns.netns_id, None), stats).unwrap_or_default();
+    if found.over > 0 {
+        let text = format!("unanswering and permanent neighbours after the first {NEIGHBOURS_MAX} are not checked");
+        stats.incomplete(found.over, text);
     }
-    silent
+    found
 }

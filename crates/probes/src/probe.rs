@@ -77,6 +77,15 @@ impl<'n> InNetns<'n> {
         self.session.host()
     }
 
+    /// The text of a small file of this namespace below /proc/sys/net or /proc/thread-self/net; `None` if it does not
+    /// exist, or if the recording of an earlier version lacks it.
+    pub(crate) fn text(&self, path: &str) -> Option<String> {
+        let (host, mut text) = (self.host(), Vec::new());
+        let key = format!("{path}@{}", self.netns_id);
+        host.bytes(&key, "", &mut text, |into| sys::fs::read_file(&host.real_path(path), into)).ok()?;
+        String::from_utf8(text).ok()
+    }
+
     /// Interfaces and their addresses, read once for all probes; `None` if they cannot be read.
     pub(crate) fn links(&self, stats: &mut Accounting) -> Option<&Links> {
         let links = self.links.get_or_init(|| {

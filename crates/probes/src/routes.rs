@@ -1,10 +1,16 @@
-//! Next hops, routes that reject packets, and rules of policy routing.
+//! Next hops, ways to peers, redirects, routes that reject packets, and rules of policy routing.
 
-use doctor::seen::{DropSeen, RoutingRule, RuleAction, Sample, TablesSeen};
+use doctor::seen::{
+    DropSeen, Gateway, PathSeen, RedirectSeen, RoutingRule, RuleAction, Sample, Surroundings, TablesSeen,
+};
+use host::routes::{CachedRoute, cached};
 use host::routing_rules::{self, ROUTING_RULES_MAX};
 use host::{HostError, NetnsSource};
+use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{CounterSource, Route, Routes, ip_proto};
 use record::{Accounting, Addr, Demand, Next, Prefix, Source};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
 use crate::counter_window::Samples;
 use crate::probe::{InNetns, ProbeReader, Round, note_error};
@@ -14,6 +20,8 @@ const RT_TABLE_DEFAULT: u32 = 253;
 const RT_TABLE_MAIN: u32 = 254;
 const RT_TABLE_LOCAL: u32 = 255;
 const RTN_UNICAST: u8 = 1;
+/// `RTNH_F_ONLINK`
+const ONLINK: u32 = 4;
 
 /// Bound: next hops and refusing routes that `doctor` remembers for a namespace. Beyond: further ones are not checked,
 /// counted (exit code 3). By: anyone who may add routes there.
@@ -23,9 +31,12 @@ const ROUTES_MAX: usize = 65_536;
 /// may add routes there.
 const TABLES_MAX: usize = 4096;
 
-/// Reads next hops and routes that reject packets, if packets were refused or neighbours are silent. Reads the rules of
-/// policy routing if packets were refused or had no route.
+/// Reads routes, if packets were refused, neighbours are silent, or connections may wait for a permanent neighbour.
+/// Reads the rules of policy routing if packets were refused or had no route.
 pub(crate) struct RouteReader;
+
+/// Next hops of a namespace by address and interface, so that each is kept once.
+type Hops = BTreeMap<(Addr, u32), Gateway>;
 
 impl ProbeReader for RouteReader {
     fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
@@ -37,16 +48,23 @@ impl ProbeReader for RouteReader {
     }
 
     fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
-        let is_needed = |sample: &Sample| is_refused(sample) || !sample.around.neighbours.is_empty();
-        if !samples.values().any(|sample| is_needed(sample) || sample.around.rules.iter().any(is_own)) {
+        for sample in samples.values_mut() {
+            let peers = sample.peers_in_question();
+            sample.around.paths = peers.into_iter().map(|peer| (peer, PathSeen::default())).collect();
+        }
+        if !samples.values().any(|sample| is_wanted(sample) || sample.around.rules.iter().any(is_own)) {
             return;
         }
         let session = round.session;
         let namespaces = session.namespaces();
         let source = NetnsSource::new(session.host(), session.targets(namespaces.as_deref()));
-        let mut over = 0;
+        let (mut over, mut hops) = (0, BTreeMap::<u64, Hops>::new());
         let read = source.run(&Demand::<Routes>::every_field(0), &mut |route| {
-            over += add_route(samples, route);
+            if let Some(sample) = samples.get_mut(&Some(route.netns_id)) {
+                over += add_hop(hops.entry(route.netns_id).or_default(), route) + add_refusal(sample, route);
+                add_path(sample, route);
+                add_table(sample.around.tables.get_or_insert_default(), route);
+            }
             Next::More
         });
         match read {
@@ -58,6 +76,11 @@ impl ProbeReader for RouteReader {
         if over > 0 {
             stats.incomplete(over, format!("routes after the first {ROUTES_MAX} next hops are not checked"));
         }
+        for (netns_id, hops) in hops {
+            let Some(sample) = samples.get_mut(&Some(netns_id)) else { continue };
+            sample.around.gateways = hops.into_values().collect();
+        }
+        read_redirects(round, samples, stats);
     }
 }
 
@@ -109,21 +132,107 @@ fn read_rules(netns: &InNetns<'_>, is_v6: bool, stats: &mut Accounting) -> Vec<R
     rules.into_iter().filter_map(seen).collect()
 }
 
-/// Adds a route to the sample of its namespace; returns the number of parts beyond [`ROUTES_MAX`].
-fn add_route(samples: &mut Samples, route: &Route<'_>) -> u64 {
-    let Some(sample) = samples.get_mut(&Some(route.netns_id)) else { return 0 };
-    let (around, mut over) = (&mut sample.around, 0);
-    add_table(around.tables.get_or_insert_default(), route);
-    if let Some(gateway) = route.gateway.filter(|gateway| !around.gateways.contains(gateway)) {
-        if around.gateways.len() < ROUTES_MAX { around.gateways.push(gateway) } else { over += 1 }
+fn is_wanted(sample: &Sample) -> bool {
+    let around = &sample.around;
+    let is_one_way = || around.links.iter().any(|link| sample.one_way(&link.name).is_some());
+    is_refused(sample)
+        || !around.neighbours.is_empty()
+        || !around.paths.is_empty()
+        || !around.permanent.is_empty() && is_one_way()
+}
+
+/// Reads the destinations that redirects lead through a silent neighbour without a route.
+fn read_redirects(round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
+    let session = round.session;
+    if !samples.values().any(may_be_redirected) {
+        return;
     }
+    session.in_each_namespace(&mut |netns_id| {
+        let Some(sample) = samples.get_mut(&Some(netns_id)).filter(|sample| may_be_redirected(sample)) else { return };
+        let read = cached(session.host(), netns_id, None);
+        // Recordings of earlier versions may lack one of the families.
+        let read = if read.as_ref().is_err_and(HostError::is_not_recorded) { Ok(Vec::new()) } else { read };
+        let read = note_error(read, stats).unwrap_or_default();
+        let around = &sample.around;
+        let is_dead_end = |one: &CachedRoute| {
+            around.neighbours.iter().any(|silent| (silent.addr, silent.ifindex) == (one.gateway, one.ifindex))
+                && !is_gateway(around, one.gateway, one.ifindex)
+        };
+        let seen = |one: CachedRoute| RedirectSeen { to: one.to, gateway: one.gateway, ifindex: one.ifindex };
+        let seen: Vec<_> = read.into_iter().filter(is_dead_end).map(seen).collect();
+        sample.around.redirects = seen;
+    });
+}
+
+/// True if redirects arrived since the namespace began, and a neighbour is silent for which no route is a reason.
+fn may_be_redirected(sample: &Sample) -> bool {
+    let around = &sample.around;
+    let arrived = [(Snmp, "IcmpInRedirects"), (Snmp6, "Icmp6InRedirects")];
+    let has_redirects = arrived.iter().any(|(source, name)| sample.counter(*source, name).is_some_and(|n| n.after > 0));
+    has_redirects && around.neighbours.iter().any(|one| !is_gateway(around, one.addr, one.ifindex))
+}
+
+/// True if the address is the next hop of a route.
+fn is_gateway(around: &Surroundings, addr: Addr, ifindex: u32) -> bool {
+    around.gateways.iter().any(|hop| (hop.addr, hop.ifindex) == (Some(addr), ifindex))
+}
+
+fn gateway(route: &Route<'_>) -> Gateway {
+    Gateway {
+        addr: route.gateway,
+        ifindex: route.ifindex.unwrap_or(0),
+        to: String::from_utf8_lossy(route.destination).into_owned(),
+        metric: route.metric,
+        is_shared: route.weight.is_some(),
+        is_onlink: route.flags & ONLINK != 0,
+    }
+}
+
+/// Adds the next hop of a route, unless the kernel prefers another route with it; returns 1 if there are too many.
+fn add_hop(hops: &mut Hops, route: &Route<'_>) -> u64 {
+    let Some(addr) = route.gateway else { return 0 };
+    let is_full = hops.len() >= ROUTES_MAX;
+    match hops.entry((addr, route.ifindex.unwrap_or(0))) {
+        Entry::Vacant(_) if is_full => return 1,
+        Entry::Vacant(entry) => drop(entry.insert(gateway(route))),
+        Entry::Occupied(mut entry) => {
+            let (is_default, was_default) = (route.dst.1 == 0, entry.get().to == "default");
+            if (!is_default, route.metric) < (!was_default, entry.get().metric) {
+                entry.insert(gateway(route));
+            }
+        }
+    }
+    0
+}
+
+/// Adds a route that rejects packets; returns 1 if there are too many.
+fn add_refusal(sample: &mut Sample, route: &Route<'_>) -> u64 {
     // The kernel adds an unreachable default route where IPv6 has no other.
-    if let Some(kind) = refusal(route.kind).filter(|_| route.ifindex.is_none_or(|index| index == 0) || route.dst.1 > 0)
-    {
-        let to = String::from_utf8_lossy(route.destination).into_owned();
-        if around.refused.len() < ROUTES_MAX { around.refused.push((to, kind)) } else { over += 1 }
+    let is_set = route.ifindex.is_none_or(|index| index == 0) || route.dst.1 > 0;
+    let Some(kind) = refusal(route.kind).filter(|_| is_set) else { return 0 };
+    let refused = &mut sample.around.refused;
+    if refused.len() >= ROUTES_MAX {
+        return 1;
     }
-    over
+    refused.push((String::from_utf8_lossy(route.destination).into_owned(), kind));
+    0
+}
+
+/// Keeps the route for the peers to which it is the most specific one so far.
+fn add_path(sample: &mut Sample, route: &Route<'_>) {
+    if sample.around.paths.is_empty() || (route.table_id, route.kind) != (RT_TABLE_MAIN, RTN_UNICAST) {
+        return;
+    }
+    let Some(prefix) = Prefix::new(route.dst.0, route.dst.1) else { return };
+    for (peer, path) in &mut sample.around.paths {
+        let is_better = match path.prefix_len {
+            Some(known) => (route.dst.1, path.hop.metric) > (known, route.metric),
+            None => true,
+        };
+        if prefix.contains(*peer) && is_better {
+            *path = PathSeen { prefix_len: Some(route.dst.1), hop: gateway(route) };
+        }
+    }
 }
 
 /// Remembers the table of a route.

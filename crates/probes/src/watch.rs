@@ -24,11 +24,13 @@ use crate::ipsec::IpsecReader;
 use crate::links::LinkReader;
 use crate::log_groups::LogGroupReader;
 use crate::mac_moves::MoveReader;
+use crate::macvlans::MacvlanReader;
 use crate::neighbours::NeighbourReader;
 use crate::probe::{InNetns, ProbeReader, Round};
 use crate::processes::ProcessReader;
 use crate::queues::QueueReader;
 use crate::resets::{ResetKeeper, ResetReader};
+use crate::router_adverts::RouterAdvertReader;
 use crate::routes::RouteReader;
 use crate::settings::NetSettings;
 use crate::shared_ports::SharedPortReader;
@@ -67,6 +69,8 @@ impl Lasting {
             Probe::Processes => Box::new(ProcessReader),
             Probe::Queues => Box::<QueueReader>::default(),
             Probe::Resets => Box::new(ResetReader::new(&self.resets)),
+            Probe::Macvlans => Box::new(MacvlanReader),
+            Probe::RouterAdverts => Box::new(RouterAdvertReader),
             Probe::Routes => Box::new(RouteReader),
             Probe::SharedPorts => Box::<SharedPortReader>::default(),
             Probe::SnatPorts => Box::new(SnatPortReader),

@@ -9,7 +9,7 @@ use super::accepting::is_long;
 use super::reach::Reach;
 use super::words::{argument, state};
 use super::{Check, Findings, Probe, Sample};
-use crate::seen::{DropSeen, PeerHost, SOCKETS_MAX, Silent, Unanswered};
+use crate::seen::{DropSeen, NeighbourSeen, PeerHost, SOCKETS_MAX, Silent, Unanswered};
 
 /// Fewest unanswered retransmissions or probes.
 const SOME: u8 = 2;
@@ -77,8 +77,8 @@ fn is_lost_here(sample: &Sample, peer: &Addr) -> bool {
     let names = |drop: &DropSeen| {
         drop.ends.is_some_and(|(from, to)| [from.unmapped(), to.unmapped()].contains(peer)) && is_here(drop)
     };
-    let is_next_hop = |addr: &Addr| addr == peer || around.gateways.contains(addr);
-    around.drops.iter().flatten().any(names) || around.neighbours.iter().any(|one| is_next_hop(&one.addr.unmapped()))
+    let is_next_hop = |one: &NeighbourSeen| one.addr.unmapped() == *peer || around.gateway_at(one).is_some();
+    around.drops.iter().flatten().any(names) || around.neighbours.iter().any(is_next_hop)
 }
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {

@@ -1,5 +1,6 @@
 //! The drops that a check explains.
 
+use record::Addr;
 use record::rows::Evidence;
 
 use super::words::state;
@@ -75,4 +76,14 @@ impl Surroundings {
     pub(super) fn dropped(&self, id: &str) -> Dropped<'_> {
         Dropped::of(self.drops.as_deref().unwrap_or_default(), |one| cause_of(&one.reason, &one.place, one.proto) == id)
     }
+}
+
+/// Returns the number of received IPv6 packets to hosts that had no route. Packets to multicast groups are left out: a
+/// router that does not forward such groups has no route for them.
+pub(super) fn to_hosts(drops: &[DropSeen]) -> u64 {
+    let is_one = |one: &&DropSeen| {
+        let to = one.ends.map(|(_, to)| to);
+        one.reason == "IP_INNOROUTES" && to.is_some_and(|to| matches!(to, Addr::V6(_)) && !to.is_multicast())
+    };
+    drops.iter().filter(is_one).map(|one| one.count).sum()
 }

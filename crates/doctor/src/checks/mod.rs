@@ -5,6 +5,7 @@
 
 mod accepting;
 mod answer_source;
+mod arp_ignored;
 mod asymmetric_route;
 mod bridge_nf;
 mod bridge_port;
@@ -25,6 +26,7 @@ mod ct_stale;
 mod ct_unreplied;
 mod dad_failed;
 mod dead_peer;
+mod discovery_drop;
 mod dns_silent;
 mod dropped;
 mod duplicates;
@@ -52,6 +54,7 @@ mod nagle;
 mod nat_expired;
 mod neigh_failed;
 mod neigh_full;
+mod neigh_permanent;
 mod netlink_overrun;
 mod nflog_nobody;
 mod nfqueue;
@@ -61,6 +64,7 @@ mod no_route;
 mod not_accepting;
 mod orphans;
 mod otherhost;
+mod own_macvlan;
 mod pace;
 mod packet_drop;
 mod packet_drops;
@@ -73,9 +77,11 @@ mod port_exhaustion;
 mod probe;
 mod process_stopped;
 mod qdisc_drop;
+mod ra_ignored;
 mod rcv_prune;
 mod reach;
 mod reassembly;
+mod redirect;
 mod refused;
 mod remedy;
 mod reordering;
@@ -87,6 +93,7 @@ mod rp_filter;
 mod rule_drop;
 mod send_buffer;
 mod service_resets;
+mod silence;
 mod small_pmtu;
 mod small_window;
 mod snat_ports;
@@ -158,7 +165,12 @@ pub const CHECKS: &[&Check] = &[
     &bridge_port::CHECK,
     &mac_moves::CHECK,
     &link_flap::CHECK,
+    &discovery_drop::CHECK,
+    &arp_ignored::CHECK,
+    &redirect::CHECK,
+    &own_macvlan::CHECK,
     &neigh_failed::CHECK,
+    &neigh_permanent::CHECK,
     &ipsec::CHECK,
     &route_refuses::CHECK,
     &forwarding_off::CHECK,
@@ -181,6 +193,7 @@ pub const CHECKS: &[&Check] = &[
     &mcast_iface::CHECK,
     &martian::CHECK,
     &ipv6_off::CHECK,
+    &ra_ignored::CHECK,
     &no_route::CHECK,
     &otherhost::CHECK,
     &link_mode::CHECK,

@@ -1,9 +1,9 @@
 //! Packets without a route.
 
-use record::Addr;
 use record::rows::CounterSource::{Netstat, Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::dropped::to_hosts;
 use super::reach::{Reach, moved_packets};
 use super::route_refuses::{TABLE_MAIN, without_route};
 use super::words::state;
@@ -15,12 +15,12 @@ const KERNELS: [u32; 3] = [253, 254, 255];
 
 pub(super) const CHECK: Check = Check {
     id: "no-route",
-    needs: &[Probe::Drops, Probe::Ipsec, Probe::Routes],
+    needs: &[Probe::Drops, Probe::Ipsec, Probe::RouterAdverts, Probe::Routes],
     area: "routing",
     about: "Packets are dropped because no route leads to their destination.",
     rule: "IpOutNoRoutes or IpExtInNoRoutes grew by at least 3; for IPv6, Ip6OutNoRoutes or Ip6InNoRoutes (without \
            multicast), which is only a hint, because programs try IPv6 even if there is none. Packets that a rule of \
-           policy routing or IPsec refuses are left out.",
+           policy routing or IPsec refuses are left out, and so are those that `ra-ignored` explains.",
     sources: "/proc/net/snmp, netstat, snmp6; rules and tables via rtnetlink",
     refuted_by: "`ip route get ADDRESS` that finds routes to the destinations.",
     run,
@@ -44,7 +44,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         // A rule that refuses packets, and an IPsec policy, have findings of their own.
         let by_rule = without_route(sample, is_v6).map_or(0, |(_, count)| count);
         let lost = lost.saturating_sub(by_rule).saturating_sub(ipsec::refused(sample));
-        if lost < FEW {
+        if lost < FEW || is_v6 && super::ra_ignored::explains(sample) {
             continue;
         }
         let severity = if family == "IPv4" && lost >= SOME { Severity::Warning } else { Severity::Hint };
@@ -106,14 +106,4 @@ fn empty_table(sample: &Sample, is_v6: bool) -> Option<(&RoutingRule, u32)> {
     };
     let mut rules = sample.around.rules.iter().filter(|rule| rule.is_v6 == is_v6 && is_possible(rule));
     rules.find_map(|rule| Some((rule, leads(rule)?)))
-}
-
-/// Returns the number of received IPv6 packets to hosts that had no route. Packets to multicast groups are left out: a
-/// router that does not forward such groups has no route for them.
-fn to_hosts(drops: &[DropSeen]) -> u64 {
-    let is_one = |one: &&DropSeen| {
-        let to = one.ends.map(|(_, to)| to);
-        one.reason == "IP_INNOROUTES" && to.is_some_and(|to| matches!(to, Addr::V6(_)) && !to.is_multicast())
-    };
-    drops.iter().filter(is_one).map(|one| one.count).sum()
 }

@@ -7,7 +7,7 @@ use super::Check;
 /// A kind of data that a check needs. Counters and settings are read for every check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Probe {
-    /// Hosts that send ARP with an IPv4 address of this host.
+    /// Hosts that send ARP with an IPv4 address of this host, or ask for one in vain.
     Arp,
     /// Cgroups with programs that decide on packets.
     Cgroups,
@@ -31,7 +31,9 @@ pub enum Probe {
     LogGroups,
     /// Hardware addresses that move between ports of bridges.
     MacMoves,
-    /// Neighbours that do not answer.
+    /// Macvlans of this host that have the address of a neighbour that does not answer.
+    Macvlans,
+    /// Neighbours that do not answer, and those that the kernel never checks.
     Neighbours,
     /// Processes that own sockets with a queue.
     Processes,
@@ -39,6 +41,8 @@ pub enum Probe {
     Queues,
     /// Connections that end with a reset within the window.
     Resets,
+    /// Interfaces that ignore router advertisements.
+    RouterAdverts,
     /// Next hops, destinations that a route refuses, and rules of policy routing.
     Routes,
     /// UDP ports that several programs share.
@@ -53,7 +57,7 @@ pub enum Probe {
 
 impl Probe {
     /// Every probe.
-    pub const ALL: [Probe; 21] = [
+    pub const ALL: [Probe; 23] = [
         Probe::Arp,
         Probe::Cgroups,
         Probe::Controls,
@@ -66,10 +70,12 @@ impl Probe {
         Probe::Links,
         Probe::LogGroups,
         Probe::MacMoves,
+        Probe::Macvlans,
         Probe::Neighbours,
         Probe::Processes,
         Probe::Queues,
         Probe::Resets,
+        Probe::RouterAdverts,
         Probe::Routes,
         Probe::SharedPorts,
         Probe::SnatPorts,

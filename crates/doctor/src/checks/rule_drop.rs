@@ -6,6 +6,7 @@ use record::{Addr, Proto};
 
 use super::dropped::Dropped;
 use super::reach::{Reach, moved_packets};
+use super::silence::discovery;
 use super::syn_retrans::wait_for;
 use super::{Check, FindingBuilder, Findings, Probe, Sample};
 use crate::seen::{DropSeen, RuleSeen};
@@ -19,13 +20,13 @@ const MANY_PERCENT: u64 = 10;
 
 pub(super) const CHECK: Check = Check {
     id: "rule-drop",
-    needs: &[Probe::Drops, Probe::Sockets],
+    needs: &[Probe::Drops, Probe::Neighbours, Probe::Sockets],
     area: "firewall",
     about: "A rule, or a chain's policy, drops packets that are expected by a program or host.",
     rule: "At least 5 packets were dropped by nftables or iptables: packets of this host and answers to it (from 1 % \
            of all packets on), forwarded ones (from 10 % on), or, by a rule, those to a port with a listener and \
            without connections (from 50 % on). At least 3 such packets are a hint, as are at least 5 other packets \
-           that are 10 % of all: scans and backscatter.",
+           that are 10 % of all: scans and backscatter. Neighbour discovery and ARP are left to `discovery-drop`.",
     sources: "the tracepoint kfree_skb via BPF: NETFILTER_DROP; nft: the rules and their counters; /proc/net/snmp: \
               InReceives, OutRequests; listeners",
     refuted_by: "a rule that should drop them: then the sender is at fault.",
@@ -41,6 +42,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let forgotten = super::ct_forgotten::forgotten(sample);
     let is_explained = |one: &DropSeen| forgotten.iter().any(|of| std::ptr::eq(*of, one));
     let dropped = sample.around.dropped(CHECK.id).only(|one| !is_redirect(one) && !is_explained(one));
+    let dropped = dropped.only(|one| discovery(sample, one).is_none());
     // Connection tracking drops packets at the same place, and counts them.
     let of_tracking = sample.grown(Conntrack, "drop");
     let at_hooks: u64 = dropped.all.iter().filter(|one| one.place == "nf_hook_slow").map(|one| one.count).sum();
@@ -82,7 +84,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
 }
 
 /// The rule in words, and whether it is certain.
-fn subject(first: &DropSeen, legacy: Option<&str>) -> (String, Confidence) {
+pub(super) fn subject(first: &DropSeen, legacy: Option<&str>) -> (String, Confidence) {
     match (&first.rule, legacy) {
         (Some(rule), _) if rule.is_certain => (format!("the rule `{}`", rule.text), Confidence::Certain),
         (Some(rule), _) => (format!("a rule (`{}`)", rule.text), Confidence::Likely),
@@ -93,7 +95,7 @@ fn subject(first: &DropSeen, legacy: Option<&str>) -> (String, Confidence) {
 
 /// The tool of rules that `nft` does not show, if such rules exist and can have dropped the packet: since Linux 6.12,
 /// those of nft drop packets in another function.
-fn legacy_tool(sample: &Sample, one: &DropSeen) -> Option<&'static str> {
+pub(super) fn legacy_tool(sample: &Sample, one: &DropSeen) -> Option<&'static str> {
     let tool = match one.ends?.1.unmapped() {
         Addr::V4(_) => "iptables",
         Addr::V6(_) => "ip6tables",
@@ -164,7 +166,7 @@ fn element_of(rule: &RuleSeen, first: &DropSeen) -> Option<Element> {
 }
 
 /// True if the table and chain names can be typed into a shell without quoting.
-fn is_plain(chain: &str) -> bool {
+pub(super) fn is_plain(chain: &str) -> bool {
     chain.bytes().all(|byte| byte.is_ascii_alphanumeric() || b" _-.".contains(&byte))
         && chain.split(' ').all(|word| !word.is_empty() && !word.starts_with('-'))
 }

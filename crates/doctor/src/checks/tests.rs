@@ -6,9 +6,10 @@ mod waiting;
 
 use super::*;
 use crate::seen::{
-    Asking, CgroupSeen, Conflict, Control, ControlKind, Descriptors, Difference, DnsMismatch, DnsServerSeen, DropSeen,
-    FlowCensus, GroupListener, GroupSeen, Hold, IpsecDirection, IpsecPolicy, LateReader, LinkSeen, MacMoved, ModeSeen,
-    Moved, NeighbourSeen, NfQueue, PortsInUse, PortsTaken, PublishedPort, ResetCount, ResetGroup, ResetKind,
+    ArpSetting, Asking, CgroupSeen, Conflict, Control, ControlKind, Descriptors, Difference, DnsMismatch,
+    DnsServerSeen, DropSeen, FlowCensus, Gateway, GroupListener, GroupSeen, Hold, IgnoredAdverts, IgnoredArp,
+    IpsecDirection, IpsecPolicy, LateReader, LinkSeen, MacMoved, ModeSeen, Moved, NeighbourSeen, NfQueue, OwnMacvlan,
+    PathSeen, PermanentSeen, PortsInUse, PortsTaken, PublishedPort, RedirectSeen, ResetCount, ResetGroup, ResetKind,
     RoutingRule, RuleAction, RuleSeen, RuleWithoutReader, SharedPort, SmallPath, SocketCgroup, StaleFlow, Stuck,
     TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind, XdpSeen,
 };
@@ -287,10 +288,67 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     }),
     ("neigh-failed", Severity::Critical, |sample| {
         sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
-        sample.around.gateways.push(PEER);
+        sample.around.gateways.push(Gateway { addr: Some(PEER), ifindex: 2, ..Gateway::default() });
     }),
     ("neigh-failed", Severity::Hint, |sample| {
         sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
+    }),
+    // The reason has no name for IPv6: the place decides.
+    ("neigh-failed", Severity::Warning, |sample| {
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER6, ifindex: 2 });
+        let drop = drop_of("NOT_SPECIFIED", "ndisc_error_report", 90);
+        dropped(sample, DropSeen { proto: "udp", ..drop });
+    }),
+    ("discovery-drop", Severity::Critical, |sample| {
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER6, ifindex: 2 });
+        sample.around.gateways.push(Gateway { addr: Some(PEER6), ifindex: 2, ..Gateway::default() });
+        dropped(sample, advert(2));
+    }),
+    ("discovery-drop", Severity::Warning, |sample| {
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
+        dropped(sample, DropSeen { proto: "arp", ends: None, ..drop_of("NETFILTER_DROP", "nft_do_chain", 2) });
+    }),
+    ("discovery-drop", Severity::Warning, |sample| {
+        dropped(sample, DropSeen { ends: Some((PEER6, SOLICITED)), ..advert(2) });
+    }),
+    ("arp-ignored", Severity::Warning, |sample| {
+        sample.around.ignored_arp.push(IgnoredArp {
+            addr: PEER,
+            iface: "eth0".into(),
+            holder: "lo".into(),
+            sender: CLIENT,
+            count: 3,
+            setting: ArpSetting::Ignore,
+            value: 1,
+        });
+    }),
+    ("redirect", Severity::Warning, |sample| {
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
+        sample.around.redirects.push(RedirectSeen { to: CLIENT, gateway: PEER, ifindex: 2 });
+    }),
+    ("own-macvlan", Severity::Hint, |sample| {
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
+        let (name, netns) = ("eth0".to_owned(), "web".to_owned());
+        sample.around.own_macvlans.push(OwnMacvlan { addr: PEER, ifindex: 2, name, netns });
+    }),
+    ("ra-ignored", Severity::Warning, |sample| {
+        sample.around.ignored_adverts.push(IgnoredAdverts { iface: "eth0".into(), received: 4 });
+        sample.counters_of(&[(Snmp6, "Ip6OutNoRoutes", "", 0, 40)]);
+    }),
+    ("neigh-permanent", Severity::Warning, |sample| pinned(sample, None)),
+    ("neigh-permanent", Severity::Warning, |sample| {
+        pinned(sample, Some(PEER));
+        sample.counters_of(&[(Iface, "tx_packets", "eth0", 0, 40), (Iface, "rx_packets", "eth0", 0, 1)]);
+    }),
+    ("neigh-permanent", Severity::Warning, |sample| {
+        pinned(sample, None);
+        sample.after.unanswered.clear();
+        (0..3).for_each(|_| sample.around.flows.add_silent(PEER));
+    }),
+    ("neigh-permanent", Severity::Hint, |sample| {
+        pinned(sample, None);
+        sample.after.unanswered.clear();
+        sample.counters_of(&[(Iface, "tx_packets", "eth0", 0, 40), (Iface, "rx_packets", "eth0", 0, 1)]);
     }),
     ("iface-down", Severity::Critical, |sample| {
         let link = LinkSeen { index: 2, name: "eth0".into(), flags: 1, has_address: true, ..LinkSeen::default() };
@@ -777,6 +835,25 @@ fn filtered(sample: &mut Sample, cgroup: &str) {
     let of_socket = SocketCgroup { proto: record::Proto::Tcp, port: 80, path: "/a/b".into() };
     sample.around.cgroups_of_sockets.push(of_socket);
     dropped(sample, DropSeen { ports: Some((40_000, 80)), ..drop_of("SOCKET_FILTER", "tcp_v4_rcv", 90) });
+}
+
+const PEER6: record::Addr = record::Addr::V6([0xfd, 0x17, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 9]);
+const SOLICITED: record::Addr = record::Addr::V6([0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0xff, 0, 0, 1]);
+
+/// Answers of a neighbour that a rule drops.
+fn advert(count: u64) -> DropSeen {
+    let (hook, ends) = (Some(record::rows::NetfilterHook::Input), Some((PEER6, PEER6)));
+    DropSeen { proto: "icmpv6", hook, ends, ..drop_of("NETFILTER_DROP", "nft_do_chain", count) }
+}
+
+/// A permanent entry of `PEER`, and connections that wait for `PEER`, or for a peer that it leads to.
+fn pinned(sample: &mut Sample, gateway: Option<record::Addr>) {
+    sample.around.links = vec![LinkSeen { index: 2, name: "eth0".into(), flags: 0x1_0001, ..LinkSeen::default() }];
+    sample.around.permanent.push(PermanentSeen { addr: PEER, ifindex: 2, hardware: [2, 0, 0, 0, 0, 9] });
+    let peer = gateway.map_or(PEER, |_| CLIENT);
+    let hop = Gateway { addr: gateway, ifindex: 2, ..Gateway::default() };
+    sample.around.paths.insert(peer, PathSeen { prefix_len: Some(0), hop });
+    sample.after.unanswered.insert((peer.into(), 80), 3);
 }
 
 fn drop_of(reason: &str, place: &str, count: u64) -> DropSeen {
@@ -1766,11 +1843,94 @@ fn a_process_is_named_as_likely_if_others_hold_its_socket() {
     }
 }
 
+/// The findings about a sample.
+fn ids(make: MakeIll) -> Vec<&'static str> {
+    let mut sample = Sample::of(&[]);
+    make(&mut sample);
+    diagnose(&[sample]).iter().map(|one| one.id).collect()
+}
+
+#[test]
+fn causes_of_silent_neighbours_replace_them() {
+    let silent = |sample: &mut Sample, addr| sample.around.neighbours.push(NeighbourSeen { addr, ifindex: 2 });
+    // Another neighbour's answers are dropped, other ICMPv6 messages are, or too few of them.
+    assert_eq!(
+        ids(|sample| {
+            sample.around.neighbours.push(NeighbourSeen { addr: PEER6, ifindex: 3 });
+            dropped(sample, advert(9));
+        }),
+        ["neigh-failed", "rule-drop"]
+    );
+    assert_eq!(ids(|sample| dropped(sample, DropSeen { ends: Some((SOLICITED, PEER6)), ..advert(2) })), [""; 0]);
+    assert_eq!(ids(|sample| dropped(sample, DropSeen { ends: Some((PEER6, SOLICITED)), ..advert(1) })), [""; 0]);
+    // A redirect to another gateway, and a macvlan on another interface.
+    let mut sample = Sample::of(&[]);
+    silent(&mut sample, PEER);
+    sample.around.redirects.push(RedirectSeen { to: CLIENT, gateway: PEER, ifindex: 3 });
+    let (name, netns) = ("eth0".to_owned(), String::new());
+    sample.around.own_macvlans.push(OwnMacvlan { addr: CLIENT, ifindex: 2, name, netns });
+    let found = diagnose(&[sample]);
+    assert_eq!(found.iter().map(|one| one.id).collect::<Vec<_>>(), ["neigh-failed"]);
+    // IPv6 packets without a route, and no advertisements.
+    assert_eq!(ids(|sample| sample.counters_of(&[(Snmp6, "Ip6OutNoRoutes", "", 0, 40)])), ["no-route"]);
+}
+
+#[test]
+fn gateways_that_do_not_answer() {
+    let of = |gateways: &[Gateway]| {
+        let mut sample = Sample::of(&[]);
+        sample.around.neighbours.push(NeighbourSeen { addr: PEER, ifindex: 2 });
+        sample.around.gateways = gateways.to_vec();
+        let finding = diagnose(&[sample]).remove(0);
+        (finding.severity, finding.title, finding.remedy.iter().any(|one| one.command.contains("multipath")))
+    };
+    let hop = Gateway { addr: Some(PEER), ifindex: 2, to: "default".into(), metric: 100, ..Gateway::default() };
+    let (severity, title, _) = of(std::slice::from_ref(&hop));
+    assert_eq!((severity, &*title), (Severity::Critical, "the gateway 192.0.2.9 on if2 does not answer"));
+    let (_, title, spreads) = of(&[Gateway { is_shared: true, ..hop.clone() }]);
+    assert_eq!(title, "the gateway 192.0.2.9 on if2, one of several next hops of default, does not answer");
+    assert!(spreads);
+    let (_, title, _) = of(&[Gateway { is_onlink: true, ..hop.clone() }]);
+    assert_eq!(title, "the gateway 192.0.2.9 on if2, whose route to default is `onlink`, does not answer");
+    // A spare gateway, which a monitor asks, and a gateway with the same address on another link.
+    let better = Gateway { addr: Some(CLIENT), metric: 0, ..hop.clone() };
+    assert_eq!(of(&[hop.clone(), better]).0, Severity::Hint);
+    assert_eq!(of(&[Gateway { ifindex: 3, ..hop }]).0, Severity::Hint);
+}
+
+#[test]
+fn permanent_neighbours_that_are_not_at_fault() {
+    let find = |gateway, change: &dyn Fn(&mut Sample)| {
+        let mut sample = Sample::of(&[]);
+        pinned(&mut sample, gateway);
+        change(&mut sample);
+        diagnose(&[sample]).iter().filter(|one| one.id == "neigh-permanent").count()
+    };
+    assert_eq!(find(None, &|_| {}), 1);
+    // Something arrives, so the gateway answers; other connections to the host are answered; an overlay.
+    assert_eq!(find(Some(PEER), &|_| {}), 0);
+    assert_eq!(
+        find(None, &|sample| {
+            sample.after.at_ease.insert(PEER.into(), 1);
+        }),
+        0
+    );
+    assert_eq!(find(None, &|sample| sample.around.links.iter_mut().for_each(|link| link.is_overlay = true)), 0);
+    // The route leads through another neighbour.
+    let elsewhere = |sample: &mut Sample| {
+        sample.around.paths.values_mut().for_each(|path| path.hop.addr = Some(CLIENT));
+    };
+    assert_eq!(find(None, &elsewhere), 0);
+}
+
 /// Removes the data of a probe.
 fn forget(sample: &mut Sample, probe: Probe) {
     let around = &mut sample.around;
     match probe {
-        Probe::Arp => around.conflicts.clear(),
+        Probe::Arp => {
+            around.conflicts.clear();
+            around.ignored_arp.clear();
+        }
         Probe::Cgroups => {
             around.cgroups.clear();
             around.cgroups_of_sockets.clear();
@@ -1792,14 +1952,21 @@ fn forget(sample: &mut Sample, probe: Probe) {
         }
         Probe::LogGroups => around.rules_without_reader.clear(),
         Probe::MacMoves => around.moves.clear(),
-        Probe::Neighbours => around.neighbours.clear(),
         Probe::Processes => around.processes.clear(),
+        Probe::Macvlans => around.own_macvlans.clear(),
+        Probe::Neighbours => {
+            around.neighbours.clear();
+            around.permanent.clear();
+        }
         Probe::Queues => around.queues.clear(),
+        Probe::RouterAdverts => around.ignored_adverts.clear(),
         Probe::Routes => {
             around.gateways.clear();
             around.refused.clear();
             around.rules.clear();
             around.tables = None;
+            around.redirects.clear();
+            around.paths.clear();
         }
         Probe::SnatPorts => around.snat_ports = None,
         Probe::Resets => around.resets = None,

@@ -1,7 +1,7 @@
 //! Programs and peers that wait: each rule, and the nearest other cause.
 
 use super::*;
-use crate::seen::{Hold, ProcessSeen, Silent, Unaccepted, Unanswered, UnixKind, UnixQueue, UnreadData};
+use crate::seen::{Gateway, Hold, ProcessSeen, Silent, Unaccepted, Unanswered, UnixKind, UnixQueue, UnreadData};
 use record::Proto;
 
 /// A listener at port 80 with `queue` waiting connections at both readings, of which those with the cookies in `kept`
@@ -258,7 +258,7 @@ fn a_peer_that_was_heard_or_is_lost_here_is_not_dead() {
     assert_eq!(data(&ruled).map(|(id, _)| id), Some("rule-drop"));
     let gateway = |sample: &mut Sample| {
         sample.around.neighbours.push(NeighbourSeen { addr: CLIENT, ifindex: 2 });
-        sample.around.gateways.push(CLIENT);
+        sample.around.gateways.push(Gateway { addr: Some(CLIENT), ifindex: 2, ..Gateway::default() });
     };
     assert_eq!(data(&gateway).map(|(id, _)| id), Some("neigh-failed"));
 }

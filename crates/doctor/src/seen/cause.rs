@@ -29,6 +29,9 @@ const AT_PLACES: &[(&str, &str, &str)] = &[
     ("NO_TX_TARGET", "br_forward", "bridge-port"),
     ("NO_TX_TARGET", "br_multicast_flood", "mcast-snooping"),
     ("NOT_SPECIFIED", "noop_enqueue", "iface-down"),
+    // IPv6 gives no reason. The first function may call the second without a frame of its own.
+    ("NOT_SPECIFIED", "ndisc_error_report", "neigh-failed"),
+    ("NOT_SPECIFIED", "neigh_invalidate", "neigh-failed"),
     ("NOT_SPECIFIED", "netlink_attachskb", "netlink-overrun"),
     ("NOT_SPECIFIED", "netlink_broadcast_filtered", "netlink-overrun"),
     ("NOT_SPECIFIED", "netlink_unicast", "netlink-overrun"),

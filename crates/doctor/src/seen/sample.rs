@@ -1,10 +1,12 @@
 //! The sample of a check: two readings of one network namespace, or of the host.
 
+use record::Addr;
 use record::rows::{Counter, CounterSource, Evidence};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::descriptors::Descriptors;
 use super::moved::Moved;
+use super::routes::PATHS_MAX;
 use super::sockets::SocketCensus;
 use super::surroundings::Surroundings;
 
@@ -106,6 +108,39 @@ impl Sample {
     }
 }
 
+/// Fewest packets sent through an interface for a statement about the answers.
+const SENT_MIN: u64 = 10;
+/// An interface that receives less than an eighth of what it sends gets no answers: other hosts' broadcasts remain.
+const ANSWERS: u64 = 8;
+
+impl Sample {
+    /// Returns the packets that an interface sent and received within the window, if it received almost none.
+    pub fn one_way(&self, iface: &str) -> Option<(u64, u64)> {
+        let of = |name| self.objects(CounterSource::Iface, name).find(|(one, _)| *one == iface.as_bytes());
+        let (sent, received) = (of("tx_packets")?.1.grown(), of("rx_packets")?.1.grown());
+        (sent >= SENT_MIN && received.saturating_mul(ANSWERS) <= sent).then_some((sent, received))
+    }
+
+    /// Returns the peers whose way decides whether a permanent neighbour entry is at fault: those that do not answer,
+    /// and some that do. Empty if no neighbour is permanent, or all peers answer.
+    pub fn peers_in_question(&self) -> Vec<Addr> {
+        let silent = self.silent_peers();
+        if self.around.permanent.is_empty() || silent.is_empty() {
+            return Vec::new();
+        }
+        let at_ease = self.after.at_ease.keys().map(|peer| peer.addr);
+        silent.into_iter().take(PATHS_MAX).chain(at_ease.take(PATHS_MAX)).collect()
+    }
+
+    /// Returns the peers whose connections wait for an answer, each once.
+    pub(crate) fn silent_peers(&self) -> Vec<Addr> {
+        let unanswered = self.after.unanswered.keys().map(|(peer, _)| peer.addr);
+        let stuck = self.after.stuck.iter().filter(|one| !one.is_window).map(|one| one.peer.addr);
+        let all: BTreeSet<Addr> = unanswered.chain(stuck).collect();
+        all.into_iter().collect()
+    }
+}
+
 #[cfg(test)]
 impl Sample {
     /// A sample of three seconds with these counters: source, name, object, before, after.
@@ -121,5 +156,27 @@ impl Sample {
             let key = (*source as u8, Box::from(*name), Box::from(object.as_bytes()));
             self.counters.insert(key, Moved { before: Some(*before), after: *after });
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::seen::{PeerHost, PermanentSeen};
+
+    #[test]
+    fn peers_are_bounded() {
+        let mut sample = Sample::of(&[]);
+        for n in 0..40u8 {
+            let peer = |net| PeerHost { addr: Addr::V4([192, 0, net, n]), iface: String::new() };
+            sample.after.unanswered.insert((peer(2), 80), 1);
+            sample.after.at_ease.insert(peer(3), 1);
+        }
+        assert_eq!(sample.peers_in_question(), []);
+        let entry = PermanentSeen { addr: Addr::V4([192, 0, 2, 1]), ifindex: 2, hardware: [2, 0, 0, 0, 0, 9] };
+        sample.around.permanent.push(entry);
+        assert_eq!(sample.peers_in_question().len(), 2 * PATHS_MAX);
+        sample.after.unanswered.clear();
+        assert_eq!(sample.peers_in_question(), []);
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::nat::Ports;
 use record::{Addr, Prefix};
+use std::collections::BTreeMap;
 
-use super::arp::Conflict;
+use super::arp::{Conflict, IgnoredArp};
 use super::cgroups::{CgroupSeen, SocketCgroup};
 use super::controls::Control;
 use super::dns::DnsSeen;
@@ -14,10 +15,12 @@ use super::ipsec::IpsecPolicy;
 use super::links::{AddressSeen, LinkSeen};
 use super::log_groups::RuleWithoutReader;
 use super::mac_moves::MacMoved;
-use super::neighbours::NeighbourSeen;
+use super::neighbours::{NeighbourSeen, OwnMacvlan, PermanentSeen};
 use super::processes::ProcessSeen;
 use super::queues::NfQueue;
 use super::resets::ResetCensus;
+use super::router_adverts::IgnoredAdverts;
+use super::routes::{Gateway, PathSeen, RedirectSeen};
 use super::routing_rules::{RoutingRule, TablesSeen};
 use super::shared_ports::SharedPort;
 use super::unix::UnixQueue;
@@ -35,6 +38,8 @@ pub struct Surroundings {
     pub duplicates: Vec<(String, Addr)>,
     /// Hosts that have an IPv4 address of this host.
     pub conflicts: Vec<Conflict>,
+    /// ARP requests for addresses of this host that its settings leave unanswered.
+    pub ignored_arp: Vec<IgnoredArp>,
     /// DNS queries and answers.
     pub dns: DnsSeen,
     /// Hardware addresses that moved between ports of bridges within the window.
@@ -45,8 +50,18 @@ pub struct Surroundings {
     pub listeners: Vec<GroupListener>,
     /// Neighbours that did not answer requests within the window.
     pub neighbours: Vec<NeighbourSeen>,
-    /// Next hops of routes.
-    pub gateways: Vec<Addr>,
+    /// Neighbours that the kernel never checks.
+    pub permanent: Vec<PermanentSeen>,
+    /// Macvlans of this host's interfaces that have the address of a neighbour that does not answer.
+    pub own_macvlans: Vec<OwnMacvlan>,
+    /// Next hops of routes, each with the most preferred route through it.
+    pub gateways: Vec<Gateway>,
+    /// Destinations that ICMP redirects lead through a neighbour that does not answer.
+    pub redirects: Vec<RedirectSeen>,
+    /// The ways to the peers of [`super::Sample::peers_in_question`].
+    pub paths: BTreeMap<Addr, PathSeen>,
+    /// Interfaces that ignore router advertisements; gathered only if IPv6 packets have no route.
+    pub ignored_adverts: Vec<IgnoredAdverts>,
     /// Destinations that a route refuses, as text: `203.0.113.0/24`, with the route's type.
     pub refused: Vec<(String, &'static str)>,
     /// The tools whose rules of the older kind the kernel has, which nft does not show: `iptables`, `ip6tables`. Read
@@ -83,6 +98,20 @@ pub struct Surroundings {
 }
 
 impl Surroundings {
+    /// Returns the route whose next hop is this neighbour.
+    pub(crate) fn gateway_at(&self, neighbour: &NeighbourSeen) -> Option<&Gateway> {
+        let is_it = |one: &&Gateway| one.addr == Some(neighbour.addr) && [0, neighbour.ifindex].contains(&one.ifindex);
+        self.gateways.iter().find(is_it)
+    }
+
+    /// True if the kernel prefers another default route of the same family.
+    pub(crate) fn is_spare(&self, gateway: &Gateway) -> bool {
+        let family = |one: &Gateway| one.addr.map(Addr::bits);
+        let is_better =
+            |one: &Gateway| one.to == gateway.to && family(one) == family(gateway) && one.metric < gateway.metric;
+        gateway.to == "default" && self.gateways.iter().any(is_better)
+    }
+
     /// True if the address is one of this host's.
     pub fn has_address(&self, addr: Addr) -> bool {
         addr.is_loopback() || self.addresses.iter().any(|own| own.addr == addr.unmapped())

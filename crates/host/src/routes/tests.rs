@@ -238,3 +238,34 @@ fn root_a_namespace_without_routes_has_none() {
         assert_eq!((stats.seen, stats.is_partial()), (0, false));
     });
 }
+
+#[test]
+fn cached_routes_of_redirects() {
+    let message = |family: u8, flags: u32, attrs: &[(u16, &[u8])]| {
+        let mut bytes = vec![family, 32, 0, 0, 254, 3, 0, 1];
+        bytes.extend_from_slice(&flags.to_ne_bytes());
+        for (kind, payload) in attrs {
+            bytes.extend_from_slice(&(payload.len() as u16 + 4).to_ne_bytes());
+            bytes.extend_from_slice(&kind.to_ne_bytes());
+            bytes.extend_from_slice(payload);
+        }
+        bytes
+    };
+    let read = |bytes: &[u8], family| {
+        let part = AnswerMessage { kind: RTM_NEWROUTE, flags: 0, payload: bytes, block: 0 };
+        cached_route(&part, family)
+    };
+    let (to, gateway, oif) = ([172, 17, 0, 2], [192, 0, 2, 99], 7u32.to_ne_bytes());
+    let attrs = [(RTA_DST, &to[..]), (RTA_GATEWAY, &gateway), (RTA_OIF, &oif)];
+    let redirected = message(AF_INET, RTM_F_CLONED | RTCF_REDIRECTED, &attrs);
+    let route = CachedRoute { to: Addr::V4(to), gateway: Addr::V4(gateway), ifindex: 7 };
+    assert_eq!(read(&redirected, AF_INET), Some(route));
+    assert_eq!(read(&redirected, AF_INET6), None);
+    assert_eq!(read(&redirected[..20], AF_INET), None, "no gateway");
+    assert_eq!(read(&message(AF_INET, RTM_F_CLONED, &attrs), AF_INET), None, "a path MTU");
+    let (to, gateway) = ([0xfd; 16], [0xfe; 16]);
+    let attrs = [(RTA_DST, &to[..]), (RTA_GATEWAY, &gateway), (RTA_OIF, &oif)];
+    let route = CachedRoute { to: Addr::V6(to), gateway: Addr::V6(gateway), ifindex: 7 };
+    assert_eq!(read(&message(AF_INET6, RTM_F_CLONED, &attrs), AF_INET6), Some(route));
+    assert_eq!(read(&message(AF_INET6, 0, &attrs), AF_INET6), None, "a route");
+}

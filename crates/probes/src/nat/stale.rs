@@ -51,7 +51,7 @@ pub(crate) fn stale_flows(around: &Surroundings, rules: &NatRules, has_legacy: b
 
 /// The interface of all gateways; `None` if they are on several, or without gateways.
 fn gateway_iface(around: &Surroundings) -> Option<u32> {
-    let mut all = around.gateways.iter().map(|addr| around.iface_of(*addr));
+    let mut all = around.gateways.iter().filter_map(|hop| hop.addr).map(|addr| around.iface_of(addr));
     let first = all.next()??;
     all.all(|iface| iface == Some(first)).then_some(first)
 }

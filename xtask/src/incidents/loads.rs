@@ -430,6 +430,61 @@ pub(super) const LOADS: &[Load] = &[
         ..NONE
     },
     Load {
+        name: "a monitor asks a spare gateway that is off",
+        at: Client,
+        set_up: &[(Client, "ip route add default via 192.0.2.99 metric 500")],
+        traffic: &[WEB, (Client, "ask(SERVER, 80); pings(['192.0.2.99'], 0.5); ready(2.5)")],
+        ..NONE
+    },
+    Load {
+        name: "one of two next hops is down, and the kernel avoids it (nexthop objects)",
+        at: Client,
+        set_up: &[
+            (Client, "sysctl -qw net.ipv4.fib_multipath_hash_policy=1; ip nexthop add id 1 via 192.0.2.1 dev c0"),
+            (Client, "ip nexthop add id 2 via 192.0.2.99 dev c0; ip nexthop add id 3 group 1/2"),
+            (Client, "ip route replace default nhid 3"),
+        ],
+        traffic: &[WEB, (Client, "ask(SERVER, 80); ready(8)")],
+        ..NONE
+    },
+    Load {
+        name: "neighbour entries of containers that are gone",
+        at: Router,
+        traffic: &[WEB, (Client, "pings(['172.17.0.%d' % n for n in range(100, 180)], 60); ask(SERVER, 80); ready(7)")],
+        ..NONE
+    },
+    Load {
+        name: "one-way syslog through a gateway with a permanent neighbour entry",
+        at: Client,
+        set_up: &[
+            (Router, "ip link set c1 address 02:00:00:00:00:01"),
+            (Client, "ip neigh replace 192.0.2.1 lladdr 02:00:00:00:00:01 dev c0 nud permanent"),
+        ],
+        traffic: &[(Server, "echo(514, answers=False); ready()"), (Client, "shout(SERVER, 514); ready(1)")],
+        ..NONE
+    },
+    Load {
+        name: "a firewall without neighbour discovery, and clients that use IPv4",
+        set_up: &[(
+            Server,
+            "nft 'table inet f { chain c { type filter hook input priority 0; policy drop; \
+             ct state established,related accept; iif lo accept; tcp dport { 22, 80 } accept; }; }'",
+        )],
+        traffic: &[WEB, BROWSER],
+        ..NONE
+    },
+    Load {
+        name: "happy eyeballs on a host that forwards and ignores router advertisements",
+        at: Client,
+        set_up: &[(Client, "ip -6 route del default; sysctl -qw net.ipv6.conf.all.forwarding=1")],
+        traffic: &[
+            WEB,
+            (Router, "router_adverts('c1'); ready()"),
+            (Client, "happy_eyeballs('fd17::2', SERVER, 80); ready(2)"),
+        ],
+        ..NONE
+    },
+    Load {
         name: "health checks that reset",
         traffic: &[
             (Server, "web(80); web(81); web(82); ready()"),

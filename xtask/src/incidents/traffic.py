@@ -960,3 +960,25 @@ def blind_resets(port, ahead=20000, flags=4):
         sender.sendto(ip_packet(CLIENT, SERVER, 6, segment), (SERVER, 0))
 
     every(0, once)
+
+
+def redirects(target, gateway, ports):
+    """Tells the client ten times to reach `target` through another gateway, about its datagrams between these ports."""
+    sender = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_ICMP)
+    sender.bind(("192.0.2.1", 0))
+    inner = ip_packet(CLIENT, target, 17, struct.pack("!HHHH", *ports, 9, 0))
+    message = struct.pack("!BBH4s", 5, 1, 0, socket.inet_aton(gateway)) + inner
+    message = message[:2] + struct.pack("!H", checksum(message)) + message[4:]
+    for _ in range(10):
+        sender.sendto(message, (CLIENT, 0))
+        time.sleep(0.2)
+
+
+def router_adverts(dev):
+    """Announces this host as the default router of a link, twice a second."""
+    sender = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+    sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_MULTICAST_HOPS, 255)
+    held.append(sender)
+    # Hop limit 64, no flags, a lifetime of 1800 s.
+    message = struct.pack("!BBHBBHII", 134, 0, 0, 64, 0, 1800, 0, 0)
+    every(0.5, lambda: sender.sendto(message, ("ff02::1", 0, 0, socket.if_nametoindex(dev))))

@@ -8,4 +8,3 @@ pub mod baseline;
 pub mod checks;
 pub mod nat;
 pub mod seen;
-pub mod stateless;

@@ -36,6 +36,7 @@ mod settings;
 mod shared_ports;
 mod snat_ports;
 mod sockets;
+pub mod stateless;
 mod unix;
 mod watch;
 

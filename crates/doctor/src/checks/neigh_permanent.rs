@@ -21,8 +21,8 @@ pub(super) const CHECK: Check = Check {
             gone.",
     rule: "Connections wait for the neighbour itself, or for peers that it leads to while its interface receives less \
            than an eighth of what it sends, and none of them answers. Tunnels and overlays are left out. A warning \
-           if 3 connections wait for one port, or 3 tracked connections for the neighbour; a hint if packets are merely \
-           sent and none come back, and no other neighbour of the interface can be meant.",
+           if 3 connections wait for one port, or 3 tracked connections for the neighbour; a hint if packets are \
+           merely sent and none come back, and no other neighbour of the interface can be meant.",
     sources: "neighbours and routes via rtnetlink (NUD_PERMANENT); connections via sock_diag; conntrack entries; \
               rx_packets and tx_packets of the interface",
     refuted_by: "`arping -I IFACE ADDRESS` that is answered from the same hardware address: then the peer is at fault.",

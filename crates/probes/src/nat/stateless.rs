@@ -1,7 +1,7 @@
 //! Rules of NAT without connection tracking: planned from the host's addresses and routes, installed with nft(8), and
 //! removed again if packets move in one direction only.
 
-use doctor::stateless::{
+use crate::stateless::{
     Hits, HostRoutes, Impossible, Plan, Publish, Settings, TABLE, obstacles, parse_hits, plan, render_hits,
 };
 use lookups::long_work;

@@ -2,9 +2,9 @@
 
 use crate::command::{Command, ParsedWords, Positional, Prepared, ready};
 use crate::flags::defs::Scope;
-use doctor::stateless::Plan;
 use lookups::session::{Session, SessionTarget};
 use probes::nat::stateless;
+use probes::stateless::Plan;
 use runtime::outcome::Outcome;
 use runtime::print;
 use std::ops::RangeInclusive;

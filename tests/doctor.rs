@@ -142,10 +142,15 @@ fn root_a_healthy_host_has_no_finding() {
     // A program without BPF cannot check a part of the host.
     let said = |args: &[&str]| doctor(&quiet, args).ok_but_owners().replace(" in the data that could be read", "");
     let of_area = said(&["conntrack"]);
-    assert!(of_area.starts_with("nothing wrong was found by 12 checks\na window of "), "those of the area: {of_area}");
+    assert!(of_area.starts_with("nothing wrong was found by "), "{of_area}");
+    assert!(of_area.contains(" checks\na window of "), "{of_area}");
     let filtered = said(&["netns != null and severity = critical"]);
-    let words: Vec<&str> = filtered.trim().split(char::is_numeric).collect();
-    assert_eq!((words[0], words[words.len() - 1]), ("nothing that matches the filter was found by ", " checks"));
+    let count = |said: &str| {
+        let number = said.split_once("found by ").and_then(|(_, after)| after.split_once(" checks"));
+        number.and_then(|(number, _)| number.parse::<u32>().ok())
+    };
+    assert!(filtered.starts_with("nothing that matches the filter was found by "), "{filtered}");
+    assert!(count(&filtered) > count(&of_area) && count(&of_area) > Some(5), "those of the area are fewer");
     // Earlier faults are no evidence, because the totals contain them.
     quiet.run_inside(|| {
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();

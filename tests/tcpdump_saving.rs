@@ -233,6 +233,8 @@ fn root_live_files_are_those_of_tcpdump() {
             })
             .collect();
         wait_until("both rings are there", || rings(&lab) == before + 2);
+        // tcpdump attaches its filter after that, which empties its ring, and then creates its file.
+        wait_until("tcpdump has begun", || !contents(dirs[0].path()).is_empty());
         send(&lab, 7123, 2000);
         let count = |dir: &Path| contents(dir).values().map(|bytes| bytes.len().saturating_sub(24)).sum::<usize>();
         let enough = if args.contains(&"60") { 100_000 } else { 1_000_000 };

@@ -211,7 +211,7 @@ fn table(outcomes: &[Outcome]) -> String {
 `cargo xtask incidents` causes real faults in network namespaces (a client, a router and a server), runs
 `netwren doctor --for 2` on the host in the second column and writes this page. A healthy twin has the same traffic
 without the fault. The rank is the position of the expected finding. The commands that the first finding proposes are
-run where it proposes them: one that mends makes the finding disappear, or halves its loss.
+run where it proposes them: after a command that mends, the finding is gone or its loss is halved.
 
 | incident | host | expected | rank | findings | remedy | findings of the healthy twin |
 |---|---|---|--:|---|---|---|

@@ -36,7 +36,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a DNS server is silent, and a proxy keeps its socket to another one open",
+        name: "a DNS server is silent, and a proxy keeps its socket to another server open",
         expected: "dns-silent",
         at: Client,
         set_up: SECOND,

@@ -167,7 +167,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "a peer has died, and its router says so",
+        name: "a peer has died, and its router reports it",
         expected: "dead-peer",
         at: Client,
         traffic: &[

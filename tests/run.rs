@@ -38,7 +38,7 @@ impl Ran {
             " have no owner here: ",
             "netwren: containers, pods and units are not shown ",
             "netwren: drops are not counted by reason: netwren was built without BPF",
-            "netwren: resets of connections are not recorded: netwren was built without BPF",
+            "netwren: resets of connections are not recorded: this netwren was built without BPF",
             // The line printed before a long wait.
             " (Ctrl-C ends it earlier)",
             "netwren: the recording holds no drops by reason",

@@ -10,11 +10,11 @@ use netlink::prefix;
 use record::Addr;
 use sys::{DNS_HEAD_BYTES, DnsSocket, SysError};
 
-/// Bound: DNS messages that `doctor` reads in a namespace during its window. Beyond: it stops counting there, and
-/// judges what it has read. By: anyone who sends DNS messages.
+/// Bound: DNS messages that `doctor` reads in a namespace during its window. Beyond: it stops counting there and
+/// judges what it has read; reported (exit code 3). By: anyone who sends DNS messages.
 const MESSAGES_MAX: u32 = 8192;
-/// Bound: DNS servers, and pairs of servers, that `doctor` keeps for a namespace. Beyond: further ones are left out.
-/// By: anyone who sends DNS messages.
+/// Bound: DNS servers, and pairs of servers, that `doctor` keeps for a namespace. Beyond: further ones are left out,
+/// reported (exit code 3). By: anyone who sends DNS messages.
 const SERVERS_MAX: usize = 256;
 
 /// A query that is not answered for this long counts as waiting.
@@ -103,6 +103,8 @@ struct Counting {
     answered: BTreeSet<QueryKey>,
     servers: BTreeMap<Addr, Totals>,
     mismatches: BTreeMap<(Addr, Addr), (Addr, u32)>,
+    /// True if a server or a pair of servers was left out.
+    is_over: bool,
 }
 
 /// Counts DNS messages of a namespace as long as it exists.
@@ -141,6 +143,11 @@ impl DnsWatch {
         Ok(())
     }
 
+    /// True if messages or servers beyond the bounds were not counted.
+    pub fn is_over(&self) -> bool {
+        self.socket.is_none() || self.counting.is_over
+    }
+
     /// Returns the counts up to the last reading.
     pub fn counts(&self) -> DnsCounts {
         self.counting.counts(self.until)
@@ -170,7 +177,7 @@ impl Counting {
                 let of = self.mismatches.entry((asked, server)).or_insert((client, 0));
                 of.1 = of.1.saturating_add(1);
             }
-            Some(_) => {}
+            Some(_) => self.is_over = true,
             // The answer to an earlier query.
             None => self.total(head, 0, 1),
         }
@@ -178,6 +185,7 @@ impl Counting {
 
     fn total(&mut self, head: DnsHead, asked: u32, answered: u32) {
         if self.servers.len() >= SERVERS_MAX && !self.servers.contains_key(&head.server) {
+            self.is_over = true;
             return;
         }
         let last = (head.client, head.port);
@@ -344,6 +352,18 @@ mod tests {
         assert_eq!(parse(&bytes), counts);
         assert_eq!(parse(&bytes[..bytes.len() - 1]).servers, counts.servers);
         assert_eq!((parse(b"\x02"), parse(b"")), (DnsCounts::default(), DnsCounts::default()));
+    }
+
+    #[test]
+    fn servers_that_are_left_out_are_known() {
+        let (mut counting, now) = (Counting::default(), Instant::now());
+        for number in 0..SERVERS_MAX {
+            let [.., high, low] = number.to_be_bytes();
+            counting.add(head(Addr::V4([198, 51, high, low]), 4000, 7, false), now);
+        }
+        assert!(!counting.is_over);
+        counting.add(head(FIRST, 4000, 7, false), now);
+        assert!(counting.is_over);
     }
 
     #[test]

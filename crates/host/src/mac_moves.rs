@@ -27,7 +27,7 @@ const AF_BRIDGE: u8 = 7;
 /// A notification has about 100 bytes; with the kernel's own costs the buffer holds some 2000.
 const BUFFER_BYTES: i32 = 1 << 20;
 /// Bound: hardware addresses that `doctor` follows in a namespace with a bridge. Beyond: addresses that appear later
-/// are not followed. By: any host on the bridge.
+/// are not followed, counted (exit code 3). By: any host on the bridge.
 const ADDRESSES_MAX: usize = 4096;
 /// Bound: notifications of a reading. Beyond: later ones are not read. By: any host on the bridge.
 const MESSAGES_MAX: usize = 65_536;
@@ -68,23 +68,24 @@ impl MoveWatch {
         Ok(MoveWatch { socket })
     }
 
-    /// The addresses that have moved since the watch was opened.
-    pub fn moves(&self) -> Result<Vec<MacMove>, SysError> {
-        let (mut seen, mut place) = (BTreeMap::new(), vec![0; 64 << 10]);
+    /// The addresses that have moved since the watch was opened, and the number of notifications about further ones.
+    pub fn moves(&self) -> Result<(Vec<MacMove>, u64), SysError> {
+        let (mut seen, mut over, mut place) = (BTreeMap::new(), 0, vec![0; 64 << 10]);
         for _ in 0..MESSAGES_MAX {
             match self.socket.try_recv(&mut place) {
                 Ok(None) => break,
-                Ok(Some(received)) => add(&mut seen, place.get(..received.bytes).unwrap_or_default()),
+                Ok(Some(received)) => over += add(&mut seen, place.get(..received.bytes).unwrap_or_default()),
                 Err(error) if matches!(error.errno, Errno::NOBUFS | Errno::MSGSIZE) => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(seen.into_values().filter(|one| one.count > 0).collect())
+        Ok((seen.into_values().filter(|one| one.count > 0).collect(), over))
     }
 }
 
-/// Adds the notifications of a datagram.
-fn add(seen: &mut BTreeMap<LearnedAddress, MacMove>, datagram: &[u8]) {
+/// Adds the notifications of a datagram; returns how many of them are about addresses beyond the bound.
+fn add(seen: &mut BTreeMap<LearnedAddress, MacMove>, datagram: &[u8]) -> u64 {
+    let mut over = 0;
     for message in Messages::new(datagram).flatten() {
         let Some((key, port)) = learned(message.payload) else { continue };
         match message.kind {
@@ -97,6 +98,7 @@ fn add(seen: &mut BTreeMap<LearnedAddress, MacMove>, datagram: &[u8]) {
             _ => continue,
         }
         if seen.len() >= ADDRESSES_MAX && !seen.contains_key(&key) {
+            over += 1;
             continue;
         }
         let (bridge, _, hardware) = key;
@@ -110,6 +112,7 @@ fn add(seen: &mut BTreeMap<LearnedAddress, MacMove>, datagram: &[u8]) {
             _ => {}
         }
     }
+    over
 }
 
 /// The address that a notification is about, and its port; `None` for other messages.
@@ -186,7 +189,7 @@ mod tests {
             lab.output("cat", &[&format!("/sys/class/net/{name}/ifindex")]).trim().parse().unwrap()
         };
         let (hardware, ports) = ([2, 0, 0, 0, 0, 5], [index("b1"), index("a1")]);
-        let moves = watch.moves().unwrap();
+        let (moves, _) = watch.moves().unwrap();
         assert_eq!(moves, [MacMove { hardware, bridge: index("br0"), ports, count: 2 }]);
         let mut bytes = Vec::new();
         moves[0].put(&mut bytes);

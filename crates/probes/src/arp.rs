@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sys::{ARP_ADDRESSES_MAX, Host};
 
 use crate::ignored_arp;
-use crate::probe::{InNetns, ProbeReader, close_in_parallel, note_error};
+use crate::probe::{ChosenNetns, InNetns, ProbeReader, close_in_parallel, note_error};
 
 /// Maximum number of namespaces to listen in; each takes one descriptor. The host's own namespace comes first, and
 /// users share the rest equally.
@@ -29,8 +29,8 @@ type InterfaceAddresses = BTreeSet<(u32, [u8; 4])>;
 pub(crate) struct ArpReader {
     /// Listeners by namespace, with the interfaces and addresses present at the start.
     open: BTreeMap<u64, (ArpWatch, InterfaceAddresses)>,
-    /// The namespaces to listen in; `None` until the first one is asked for.
-    chosen: Option<BTreeSet<u64>>,
+    /// The namespaces to listen in.
+    chosen: ChosenNetns,
 }
 
 impl Drop for ArpReader {
@@ -49,7 +49,7 @@ impl ProbeReader for ArpReader {
         if addresses.is_empty() || host.is_replay() {
             return;
         }
-        if !self.is_chosen(netns) {
+        if !self.chosen.has(netns, NAMESPACES_MAX) {
             let text = format!(
                 "duplicate IPv4 addresses are searched for in {NAMESPACES_MAX} network namespaces, but not in \
                     this one"
@@ -90,15 +90,6 @@ impl ProbeReader for ArpReader {
 }
 
 impl ArpReader {
-    /// True if the namespace is one of those to listen in, which are chosen at the first call.
-    fn is_chosen(&mut self, netns: &InNetns<'_>) -> bool {
-        let Some(namespaces) = netns.session.namespaces() else { return true };
-        let own = netns.session.netns_id();
-        self.chosen
-            .get_or_insert_with(|| namespaces.choose(NAMESPACES_MAX, own).into_iter().collect())
-            .contains(&netns.netns_id)
-    }
-
     /// The hosts that were heard with an address that the interface had during the whole observation.
     fn conflicts(&self, host: &Host, netns_id: u64, links: &Links, heard: &ArpHeard) -> Vec<Conflict> {
         let watch = self.open.get(&netns_id);

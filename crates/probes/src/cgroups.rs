@@ -8,10 +8,10 @@ use record::rows::Sockets;
 use record::{Accounting, Demand, Next, Schema, field_index};
 
 use crate::counter_window::Samples;
-use crate::probe::{ProbeReader, Round, note_error};
+use crate::probe::{ProbeReader, Round, keep_first, note_error};
 
-/// Bound: sockets whose cgroup `doctor` looks up for a namespace. Beyond: the cgroups of further sockets are unknown.
-/// By: a user who may make sockets there.
+/// Bound: sockets whose cgroup `doctor` looks up for a namespace. Beyond: the cgroups of further sockets are unknown,
+/// counted (exit code 3). By: a user who may make sockets there.
 const SOCKETS_MAX: usize = 256;
 
 /// Reads programs of cgroups if packets were dropped that such programs can drop.
@@ -56,18 +56,18 @@ fn read_programs(round: &Round<'_>, stats: &mut Accounting) -> Vec<CgroupSeen> {
 }
 
 /// The local ports of dropped packets.
-fn ports(sample: &Sample) -> Vec<u16> {
+fn ports(sample: &Sample, stats: &mut Accounting) -> Vec<u16> {
     let drops = sample.around.drops.iter().flatten().filter(|one| one.may_be_of_cgroup());
     let mut ports: Vec<u16> = drops.filter_map(|one| one.ports).flat_map(|(from, to)| [from, to]).collect();
     ports.sort_unstable();
     ports.dedup();
-    ports.truncate(SOCKETS_MAX);
+    keep_first(&mut ports, SOCKETS_MAX, "cgroups of the sockets at ports of dropped packets", stats);
     ports
 }
 
 /// The cgroups of the sockets at these ports.
 fn read_sockets(round: &Round<'_>, sample: &Sample, paths: &Cgroups, stats: &mut Accounting) -> Vec<SocketCgroup> {
-    let ports = ports(sample);
+    let ports = ports(sample, stats);
     if ports.is_empty() {
         return Vec::new();
     }
@@ -76,7 +76,7 @@ fn read_sockets(round: &Round<'_>, sample: &Sample, paths: &Cgroups, stats: &mut
     let filter = engine::filter::conjuncts(Schema::from_table::<Sockets>(), &filter).unwrap_or_default();
     let fields = ["proto", "local_port", "cgroup_id"].into_iter().filter_map(field_index::<Sockets>);
     let demand = Demand::new(&fields.collect::<Vec<_>>(), filter);
-    let mut found: Vec<SocketCgroup> = Vec::new();
+    let (mut found, mut over): (Vec<SocketCgroup>, u64) = (Vec::new(), 0);
     let read = pillars::with_sockets(round.session, None, &|netns_id| Some(netns_id) == sample.netns_id, |sockets| {
         sockets.run(&demand, &mut |socket| {
             let port = Some(socket.local.port).filter(|port| ports.contains(port));
@@ -84,13 +84,18 @@ fn read_sockets(round: &Round<'_>, sample: &Sample, paths: &Cgroups, stats: &mut
             if let (Some(port), Some(path), true) = (port, path, Some(socket.netns_id) == sample.netns_id) {
                 let path = String::from_utf8_lossy(path).into_owned();
                 let one = SocketCgroup { proto: socket.proto, port, path };
-                if found.len() < SOCKETS_MAX && !found.contains(&one) {
-                    found.push(one);
+                match found.contains(&one) {
+                    true => {}
+                    false if found.len() < SOCKETS_MAX => found.push(one),
+                    false => over += 1,
                 }
             }
             Next::More
         })
     });
+    if over > 0 {
+        stats.incomplete(over, format!("cgroups of sockets after the first {SOCKETS_MAX} are not checked"));
+    }
     match read {
         Ok(read) => stats.add_gaps(&read),
         // The programs are still named.

@@ -4,14 +4,14 @@ use doctor::seen::{DnsMismatch, DnsSeen, DnsServerSeen, Sample};
 use host::Links;
 use host::dns_watch::{self, DnsCounts, DnsWatch};
 use record::{Accounting, Addr};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 use sys::{Errno, SysError};
 
 use crate::counter_window::Samples;
-use crate::probe::{InNetns, ProbeReader, Round, close_in_parallel};
+use crate::probe::{ChosenNetns, InNetns, ProbeReader, Round, close_in_parallel};
 
 /// Maximum number of namespaces to count in; each takes one descriptor. The host's own namespace comes first, and users
 /// share the rest equally.
@@ -31,8 +31,8 @@ type Watches = BTreeMap<u64, DnsWatch>;
 pub(crate) struct DnsReader {
     /// Watches that no thread reads yet.
     open: Watches,
-    /// The namespaces to count in; `None` until the first one is asked for.
-    chosen: Option<BTreeSet<u64>>,
+    /// The namespaces to count in.
+    chosen: ChosenNetns,
     reading: Option<DnsThread>,
     counts: BTreeMap<u64, DnsCounts>,
 }
@@ -58,7 +58,7 @@ impl ProbeReader for DnsReader {
         if links.addrs.is_empty() || host.is_replay() {
             return;
         }
-        if !self.is_chosen(netns) {
+        if !self.chosen.has(netns, NAMESPACES_MAX) {
             let text = format!("DNS messages are counted in {NAMESPACES_MAX} network namespaces, but not in this one");
             stats.incomplete(1, text);
             return;
@@ -72,14 +72,19 @@ impl ProbeReader for DnsReader {
         }
     }
 
-    fn begin(&mut self, _: &Round<'_>, _: &mut Accounting) {
+    fn begin(&mut self, _: &Round<'_>, stats: &mut Accounting) {
         if self.open.is_empty() {
             return;
         }
         let (stop, stopped) = mpsc::channel();
         let watches = std::mem::take(&mut self.open);
         let thread = std::thread::Builder::new().name("dns".to_owned()).spawn(move || read_until(watches, &stopped));
-        self.reading = thread.ok().map(|thread| DnsThread { stop, thread });
+        match thread {
+            Ok(thread) => self.reading = Some(DnsThread { stop, thread }),
+            Err(error) => {
+                stats.incomplete(1, format!("DNS messages are not counted: {error}"));
+            }
+        }
     }
 
     /// Closes the sockets before the sockets of the host are read again.
@@ -91,8 +96,15 @@ impl ProbeReader for DnsReader {
                 Ok(Err(error)) => {
                     stats.incomplete(1, format!("DNS messages are not counted: {error}"));
                 }
-                Err(_) => {}
+                Err(_) => {
+                    stats.incomplete(1, "DNS messages are not counted: their thread ended early");
+                }
             }
+        }
+        let over = self.open.values().filter(|watch| watch.is_over()).count();
+        if over > 0 {
+            let text = "DNS messages were too many to count all: servers may be missing (network namespaces)";
+            stats.incomplete(over as u64, text);
         }
         for netns_id in samples.keys().copied().flatten() {
             let mut bytes = Vec::new();
@@ -126,17 +138,6 @@ impl ProbeReader for DnsReader {
 
     /// A recording of everything has no window to count in.
     fn save(&mut self, _: &InNetns<'_>, _: &mut Accounting) {}
-}
-
-impl DnsReader {
-    /// True if the namespace is one of those to count in, which are chosen at the first call.
-    fn is_chosen(&mut self, netns: &InNetns<'_>) -> bool {
-        let Some(namespaces) = netns.session.namespaces() else { return true };
-        let own = netns.session.netns_id();
-        self.chosen
-            .get_or_insert_with(|| namespaces.choose(NAMESPACES_MAX, own).into_iter().collect())
-            .contains(&netns.netns_id)
-    }
 }
 
 /// Reads the sockets until the other end of `stopped` is dropped.

@@ -11,7 +11,7 @@ use crate::counter_window::Samples;
 use crate::entries::EntriesPass;
 use crate::nat::SnatRules;
 use crate::nat::stale::{has_legacy_rules, stale_flows};
-use crate::probe::{ProbeReader, Round};
+use crate::probe::{ProbeReader, Round, keep_first};
 
 /// TCP_CONNTRACK_SYN_SENT, TCP_CONNTRACK_ESTABLISHED, include/uapi/linux/netfilter/nf_conntrack_tcp.h.
 const SYN_SENT: CtState = CtState::Tcp(1);
@@ -19,8 +19,8 @@ const ESTABLISHED: CtState = CtState::Tcp(3);
 
 /// Maximum number of namespaces whose rules are listed; the host's own comes first.
 ///
-/// Bound: namespaces whose flows `doctor` compares with the rules of NAT. Beyond: flows of further namespaces are not
-/// compared. By: the owners of namespaces.
+/// Bound: namespaces whose flows `doctor` compares with the rules of NAT. Beyond: further namespaces are counted (exit
+/// code 3). By: the owners of namespaces.
 const LISTED_MAX: usize = 8;
 
 /// The entries that the census needs.
@@ -54,12 +54,17 @@ impl ProbeReader for FlowReader {
             let text = format!("tracked flows to more than {DESTINATIONS_MAX} destinations are not checked");
             stats.incomplete(over, text);
         }
-        compare_with_rules(round, samples);
+        let over: u64 = samples.values().map(|sample| sample.around.flows.not_compared).sum();
+        if over > 0 {
+            let text = format!("UDP flows after the first {COMPARED_MAX} are not compared with the rules of NAT");
+            stats.incomplete(over, text);
+        }
+        compare_with_rules(round, samples, stats);
     }
 }
 
 /// Compares flows with the rules of NAT, in the first namespaces that have such flows.
-fn compare_with_rules(round: &Round<'_>, samples: &mut Samples) {
+fn compare_with_rules(round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
     let session = round.session;
     let has_flows = |sample: &&Sample| {
         let flows = &sample.around.flows;
@@ -69,7 +74,7 @@ fn compare_with_rules(round: &Round<'_>, samples: &mut Samples) {
     };
     let mut wanted: Vec<u64> = samples.values().filter(has_flows).filter_map(|sample| sample.netns_id).collect();
     wanted.sort_by_key(|netns_id| *netns_id != session.netns_id());
-    wanted.truncate(LISTED_MAX);
+    keep_first(&mut wanted, LISTED_MAX, "NAT rules of network namespaces", stats);
     let (wanted, rules): (BTreeSet<u64>, _) = (wanted.into_iter().collect(), SnatRules::default());
     if wanted.is_empty() {
         return;
@@ -168,7 +173,9 @@ fn add_translated(sample: &mut Sample, row: &Conntrack<'_>, status: CtStatus) {
         (false, Some(ESTABLISHED)) => &mut around.flows.connections,
         _ => return,
     };
-    if compared.len() < COMPARED_MAX {
-        compared.push(flow);
+    match compared.len() < COMPARED_MAX {
+        true => compared.push(flow),
+        // TCP connections are a sample: those that differ from the rules are a hint.
+        false => around.flows.not_compared += u64::from(is_udp),
     }
 }

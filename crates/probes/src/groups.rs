@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use sys::{Errno, Host};
 
 use crate::counter_window::Samples;
-use crate::probe::{InNetns, ProbeReader, Round, note_error};
+use crate::probe::{InNetns, ProbeReader, Round, keep_first, note_error};
 use crate::sockets::find_holder;
 
 /// Maximum number of memberships, and of sockets, that are kept of a namespace.
 ///
-/// Bound: memberships in groups whose packets were dropped, and sockets at their ports. Beyond: further ones are not
-/// compared. By: anyone who may open sockets there.
+/// Bound: memberships in groups whose packets were dropped, and sockets at their ports. Beyond: further ones are
+/// counted (exit code 3). By: anyone who may open sockets there.
 const KEPT_MAX: usize = 256;
 /// The file with the sources that programs want or do not want: interface, group, source, numbers of both.
 const FILTERS: &str = "/proc/thread-self/net/mcfilter";
@@ -40,7 +40,8 @@ impl ProbeReader for GroupReader {
             GroupSeen { iface, group: of.group, sources: only }
         };
         let joined = groups.iter().filter(|of| of.users > 0 && wanted.contains(&of.group));
-        sample.around.groups = joined.take(KEPT_MAX).map(seen).collect();
+        sample.around.groups = joined.map(seen).collect();
+        keep_first(&mut sample.around.groups, KEPT_MAX, "memberships in multicast groups", stats);
     }
 
     fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
@@ -57,6 +58,7 @@ impl ProbeReader for GroupReader {
             ["proto", "local_port", "inode"].iter().filter_map(|name| field_index::<Sockets>(name)).collect();
         let filter = engine::filter::conjuncts(Schema::from_table::<Sockets>(), "proto = udp").unwrap_or_default();
         let demand = Demand::new(&fields, filter);
+        let mut over = 0;
         let read = pillars::with_sockets(round.session, None, &|_| true, |sockets| {
             sockets.run(&demand, &mut |socket| {
                 let port = socket.local.port;
@@ -65,11 +67,16 @@ impl ProbeReader for GroupReader {
                     let listeners = &mut sample.around.listeners;
                     if listeners.len() < KEPT_MAX {
                         listeners.push(GroupListener { port, owner: find_holder(socket, round.lookups) });
+                    } else {
+                        over += 1;
                     }
                 }
                 Next::More
             })
         });
+        if over > 0 {
+            stats.incomplete(over, format!("sockets of multicast groups after the first {KEPT_MAX} are not checked"));
+        }
         match read {
             Ok(read) => stats.add_gaps(&read),
             Err(error) => {
@@ -96,7 +103,9 @@ fn read_sources(host: &Host, netns_id: u64, stats: &mut Accounting) -> BTreeMap<
         }
     }
     let mut sources: BTreeMap<(String, Addr), Vec<Addr>> = BTreeMap::new();
-    for (iface, group, source) in String::from_utf8_lossy(&text).lines().filter_map(parse_source).take(KEPT_MAX) {
+    let mut lines: Vec<_> = String::from_utf8_lossy(&text).lines().filter_map(parse_source).collect();
+    keep_first(&mut lines, KEPT_MAX, "sources of multicast groups", stats);
+    for (iface, group, source) in lines {
         sources.entry((iface, group)).or_default().push(source);
     }
     sources

@@ -3,10 +3,10 @@
 use doctor::seen::{MacMoved, Sample};
 use host::mac_moves::{self, MacMove, MoveWatch};
 use record::Accounting;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use sys::Errno;
 
-use crate::probe::{InNetns, ProbeReader};
+use crate::probe::{ChosenNetns, InNetns, ProbeReader};
 
 /// Maximum number of namespaces to listen in; each takes one descriptor.
 ///
@@ -20,8 +20,8 @@ const NAMESPACES_MAX: usize = 256;
 pub(crate) struct MoveReader {
     /// Listeners by namespace.
     open: BTreeMap<u64, MoveWatch>,
-    /// The namespaces to listen in; `None` until the first one is asked for.
-    chosen: Option<BTreeSet<u64>>,
+    /// The namespaces to listen in.
+    chosen: ChosenNetns,
 }
 
 impl ProbeReader for MoveReader {
@@ -30,7 +30,7 @@ impl ProbeReader for MoveReader {
         if netns.host().is_replay() || sys::fs::stat(&netns.host().sys_path("module/bridge")).is_err() {
             return;
         }
-        if !self.is_chosen(netns) {
+        if !self.chosen.has(netns, NAMESPACES_MAX) {
             let text = format!(
                 "hardware addresses that move between ports are searched for in {NAMESPACES_MAX} network namespaces, \
                  but not in this one"
@@ -49,8 +49,10 @@ impl ProbeReader for MoveReader {
     fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
         let watch = self.open.remove(&netns.netns_id);
         let mut bytes = Vec::new();
+        let mut over = 0;
         let heard = netns.host().bytes(&format!("mac moves@{}", netns.netns_id), "", &mut bytes, |into| {
-            let moves = watch.as_ref().map_or(Ok(Vec::new()), MoveWatch::moves)?;
+            let (moves, further) = watch.as_ref().map_or(Ok(Default::default()), MoveWatch::moves)?;
+            over = further;
             moves.iter().for_each(|one| one.put(into));
             Ok(())
         });
@@ -62,21 +64,13 @@ impl ProbeReader for MoveReader {
                 stats.incomplete(1, format!("hardware addresses that move are not searched for: {error}"));
             }
         }
+        if over > 0 {
+            stats.incomplete(over, "hardware addresses that bridges learned were too many to follow all");
+        }
         let seen = |MacMove { hardware, bridge, ports, count }| MacMoved { hardware, bridge, ports, count };
         sample.around.moves = mac_moves::parse(&bytes).into_iter().map(seen).collect();
     }
 
     /// A recording of everything has no window to listen in.
     fn save(&mut self, _: &InNetns<'_>, _: &mut Accounting) {}
-}
-
-impl MoveReader {
-    /// True if the namespace is one of those to listen in, which are chosen at the first call.
-    fn is_chosen(&mut self, netns: &InNetns<'_>) -> bool {
-        let Some(namespaces) = netns.session.namespaces() else { return true };
-        let own = netns.session.netns_id();
-        self.chosen
-            .get_or_insert_with(|| namespaces.choose(NAMESPACES_MAX, own).into_iter().collect())
-            .contains(&netns.netns_id)
-    }
 }

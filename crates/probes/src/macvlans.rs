@@ -8,10 +8,10 @@ use std::collections::BTreeSet;
 use sys::Host;
 
 use crate::counter_window::Samples;
-use crate::probe::{InNetns, ProbeReader, Round, note_error};
+use crate::probe::{InNetns, ProbeReader, Round, keep_first, note_error};
 
-/// Bound: such macvlans of a namespace. Beyond: further ones are left out; earlier ones are findings. By: anyone who
-/// may make macvlans there.
+/// Bound: such macvlans of a namespace. Beyond: further ones are counted (exit code 3). By: anyone who may make
+/// macvlans there.
 const MACVLANS_MAX: usize = 256;
 
 /// Interfaces with further hardware addresses.
@@ -49,14 +49,14 @@ fn own_macvlans(netns: &InNetns<'_>, sample: &Sample, stats: &mut Accounting) ->
     }
     let mut text = Vec::new();
     let read = host.bytes(&format!("own macvlans@{netns_id}"), "", &mut text, |into| {
-        search(netns_id, &further, sample).iter().for_each(|one| put(one, into));
+        search(netns_id, &further, sample, stats).iter().for_each(|one| put(one, into));
         Ok(())
     });
     if read.is_err() { Vec::new() } else { String::from_utf8_lossy(&text).lines().filter_map(parse).collect() }
 }
 
 /// Searches the other namespaces. Those that cannot be entered are left out: then the finding does not name the cause.
-fn search(own: u64, further: &FurtherAddresses, sample: &Sample) -> Vec<OwnMacvlan> {
+fn search(own: u64, further: &FurtherAddresses, sample: &Sample, stats: &mut Accounting) -> Vec<OwnMacvlan> {
     let host = Host::live();
     let (namespaces, mut found) = (Namespaces::read(&host).unwrap_or_default(), Vec::new());
     for namespace in namespaces.list().iter().filter(|one| one.inode != own) {
@@ -80,7 +80,7 @@ fn search(own: u64, further: &FurtherAddresses, sample: &Sample) -> Vec<OwnMacvl
             }));
         }
     }
-    found.truncate(MACVLANS_MAX);
+    keep_first(&mut found, MACVLANS_MAX, "own macvlans", stats);
     found
 }
 

@@ -5,6 +5,7 @@ use host::{HostError, Links};
 use lookups::session::Session;
 use record::{Accounting, Lookups};
 use std::cell::OnceCell;
+use std::collections::BTreeSet;
 use sys::{Errno, Host};
 
 use crate::counter_window::Samples;
@@ -52,6 +53,20 @@ pub(crate) fn close_in_parallel<T: Send>(mut open: Vec<T>) {
     });
 }
 
+/// The namespaces that a probe watches: the host's first, then an equal number for each user. They are chosen at the
+/// first call.
+#[derive(Default)]
+pub(crate) struct ChosenNetns(Option<BTreeSet<u64>>);
+
+impl ChosenNetns {
+    /// True if the namespace is one of at most `most`.
+    pub(crate) fn has(&mut self, netns: &InNetns<'_>, most: usize) -> bool {
+        let Some(namespaces) = netns.session.namespaces() else { return true };
+        let choose = || namespaces.choose(most, netns.session.netns_id()).into_iter().collect();
+        self.0.get_or_insert_with(choose).contains(&netns.netns_id)
+    }
+}
+
 /// A round of readings.
 pub(crate) struct Round<'r> {
     pub(crate) session: &'r Session,
@@ -97,6 +112,15 @@ impl<'n> InNetns<'n> {
     }
 }
 
+/// Keeps the first `most` of a list, and adds to `stats` how many of `things` were left out.
+pub(crate) fn keep_first<T>(list: &mut Vec<T>, most: usize, things: &str, stats: &mut Accounting) {
+    let over = list.len().saturating_sub(most);
+    list.truncate(most);
+    if over > 0 {
+        stats.incomplete(over as u64, format!("{things} after the first {most} are not checked"));
+    }
+}
+
 /// Adds the error of a reading. A feature that the kernel does not have is not an error.
 pub(crate) fn note_error<T>(result: Result<T, HostError>, stats: &mut Accounting) -> Option<T> {
     match result {
@@ -114,4 +138,20 @@ pub(crate) fn note_error<T>(result: Result<T, HostError>, stats: &mut Accounting
         }
     }
     None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_is_counted() {
+        let mut stats = Accounting::default();
+        let mut list = vec![1, 2, 3];
+        keep_first(&mut list, 3, "numbers", &mut stats);
+        assert!(!stats.incomplete && stats.why.is_empty());
+        keep_first(&mut list, 1, "numbers", &mut stats);
+        assert_eq!((list, stats.incomplete, stats.why[0].count), (vec![1], true, 2));
+        assert_eq!(&*stats.why[0].text, "numbers after the first 1 are not checked");
+    }
 }

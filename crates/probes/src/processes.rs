@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use sys::{Host, SysError};
 
 use crate::counter_window::Samples;
-use crate::probe::{ProbeReader, Round};
+use crate::probe::{ProbeReader, Round, keep_first};
 
 /// Maximum number of processes to read per network namespace.
 ///
 /// Bound: processes with waiting connections or data whose state `doctor` reads in a namespace. Beyond: the state of
-/// further ones is unknown, so they are named without it. By: a local user with as many processes.
+/// further ones is unknown, counted (exit code 3). By: a local user with as many processes.
 const PROCESSES_MAX: usize = 64;
 
 /// Kernel functions in which the threads of a frozen control group sleep: kernel/signal.c, where the first may be
@@ -23,11 +23,13 @@ const FREEZERS: [&str; 3] = ["do_freezer_trap", "get_signal", "__refrigerator"];
 pub(crate) struct ProcessReader;
 
 impl ProbeReader for ProcessReader {
-    fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, _: &mut Accounting) {
+    fn follow(&mut self, round: &Round<'_>, samples: &mut Samples, stats: &mut Accounting) {
         for sample in samples.values_mut() {
             // A process that has ended, or that a recording does not hold, is unknown: nothing else depends on it.
             let read = |(pid, name)| read(round.session.host(), pid, name, round.owners_ns).ok().flatten();
-            sample.around.processes = owners(sample).into_iter().take(PROCESSES_MAX).filter_map(read).collect();
+            let mut owners: Vec<(u32, String)> = owners(sample).into_iter().collect();
+            keep_first(&mut owners, PROCESSES_MAX, "states of processes for which something waits", stats);
+            sample.around.processes = owners.into_iter().filter_map(read).collect();
         }
     }
 }

@@ -4,10 +4,10 @@ use doctor::seen::{IgnoredAdverts, Sample};
 use record::Accounting;
 use record::rows::CounterSource::Snmp6;
 
-use crate::probe::{InNetns, ProbeReader};
+use crate::probe::{InNetns, ProbeReader, keep_first};
 
-/// Bound: interfaces whose settings are read. Beyond: further ones are left out; earlier ones are findings. By: anyone
-/// who may make interfaces there.
+/// Bound: interfaces whose settings are read. Beyond: further ones are counted (exit code 3). By: anyone who may make
+/// interfaces there.
 const INTERFACES_MAX: usize = 256;
 
 /// Reads the settings and counters of interfaces, if IPv6 packets had no route.
@@ -22,7 +22,9 @@ impl ProbeReader for RouterAdvertReader {
         }
         let Some(links) = netns.links(stats) else { return };
         let names = links.links.iter().filter_map(|link| std::str::from_utf8(&link.name).ok());
-        sample.around.ignored_adverts = names.take(INTERFACES_MAX).filter_map(|name| ignored(netns, name)).collect();
+        let mut names: Vec<&str> = names.collect();
+        keep_first(&mut names, INTERFACES_MAX, "interfaces that may ignore router advertisements", stats);
+        sample.around.ignored_adverts = names.into_iter().filter_map(|name| ignored(netns, name)).collect();
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sys::{Errno, Host};
 
 use crate::counter_window::Samples;
-use crate::probe::{InNetns, ProbeReader, Round};
+use crate::probe::{InNetns, ProbeReader, Round, keep_first};
 use crate::sockets::find_holder;
 
 /// Bound: shared UDP ports of a namespace whose processes `doctor` compares. Beyond: further ports are not checked,
@@ -47,11 +47,9 @@ impl ProbeReader for SharedPortReader {
             let Some(netns_id) = sample.netns_id else { continue };
             let may_be_group = self.grouped.get(&netns_id).copied().unwrap_or(false);
             let mut found = Vec::new();
-            let shared = shared(sample);
-            if shared.len() > PORTS_MAX {
-                stats.incomplete(1, format!("shared UDP ports after the first {PORTS_MAX} are not checked"));
-            }
-            for PortWithSockets { port, addr, inodes, is_part } in shared.into_iter().take(PORTS_MAX) {
+            let mut shared = shared(sample);
+            keep_first(&mut shared, PORTS_MAX, "shared UDP ports", stats);
+            for PortWithSockets { port, addr, inodes, is_part } in shared {
                 let programs = programs(round, netns_id, &inodes, stats);
                 if programs.len() >= 2 {
                     let name = match addr.unmapped() {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use sys::Host;
 
 use crate::counter_window::Samples;
-use crate::probe::{ProbeReader, Round};
+use crate::probe::{ProbeReader, Round, keep_first};
 use crate::sockets::find_holder;
 
 /// Fields of unix sockets that the probe needs.
@@ -21,7 +21,7 @@ const OWN_FIELD: &str = "path";
 /// Maximum number of processes, and of threads of each, whose sleep is read.
 ///
 /// Bound: processes with unread datagrams in unix sockets, and threads of each, that `doctor` looks at. Beyond: whether
-/// further ones wait is unknown. By: a local user with as many processes.
+/// further ones wait is unknown, counted (exit code 3). By: a local user with as many processes.
 const SENDERS_MAX: usize = 32;
 
 /// Most connections of a listener that are compared: the first ones, of which clients may have gone.
@@ -127,7 +127,7 @@ fn read(round: &Round<'_>, wanted: &dyn Fn(u64) -> bool, stats: &mut Accounting)
     if over > 0 {
         stats.incomplete(over, format!("unix sockets with queues after the first {UNIX_MAX} are not checked"));
     }
-    all.values_mut().for_each(|reading| read_threads(host, reading));
+    all.values_mut().for_each(|reading| read_threads(host, reading, stats));
     all
 }
 
@@ -173,24 +173,28 @@ fn name_of(path: Option<&[u8]>) -> String {
 }
 
 /// Reads the threads of senders that may wait for one of the sockets.
-fn read_threads(host: &Host, reading: &mut UnixReading) {
+fn read_threads(host: &Host, reading: &mut UnixReading, stats: &mut Accounting) {
     let receivers: BTreeSet<u32> = datagrams(reading).map(|one| one.inode).collect();
     if receivers.is_empty() {
         return;
     }
     let is_near = |one: &&Sender| one.peer.is_none_or(|peer| receivers.contains(&peer));
     let pids: BTreeSet<u32> = reading.senders.values().filter(is_near).filter_map(|one| one.owner.pid).collect();
-    reading.threads = pids.into_iter().take(SENDERS_MAX).map(|pid| (pid, waiting_threads(host, pid))).collect();
+    let mut pids: Vec<u32> = pids.into_iter().collect();
+    keep_first(&mut pids, SENDERS_MAX, "processes that may wait to send to unix sockets", stats);
+    reading.threads = pids.into_iter().map(|pid| (pid, waiting_threads(host, pid, stats))).collect();
 }
 
 /// The threads of a process that wait for a full queue. Threads that end, or that may not be read, are left out.
-fn waiting_threads(host: &Host, pid: u32) -> Threads {
+fn waiting_threads(host: &Host, pid: u32, stats: &mut Accounting) -> Threads {
     let (mut names, mut text, mut threads) = (Vec::new(), Vec::new(), Threads::new());
     if host.read_names(&format!("/proc/{pid}/task"), &mut names).is_err() {
         return threads;
     }
     let tids = names.split(|byte| *byte == 0).filter_map(|name| std::str::from_utf8(name).ok()?.parse::<u32>().ok());
-    for tid in tids.take(SENDERS_MAX) {
+    let mut tids: Vec<u32> = tids.collect();
+    keep_first(&mut tids, SENDERS_MAX, "threads of a process that may wait to send to unix sockets", stats);
+    for tid in tids {
         let file = |name: &str| format!("/proc/{pid}/task/{tid}/{name}");
         if host.read_file(&file("wchan"), &mut text).is_err() || !text.starts_with(WAITS_IN) {
             continue;

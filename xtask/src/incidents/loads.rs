@@ -4,7 +4,7 @@
 //! `loads.py`.
 
 use super::scenes::At::{Client, Router, Server};
-use super::scenes::{At, Lines};
+use super::scenes::{At, BRIDGE, Lines, QUERIER};
 
 /// A healthy host under load.
 pub(super) struct Load {
@@ -31,14 +31,6 @@ const SERVER_FIREWALL: &str = "nft 'table inet f { chain c { type filter hook in
 const NETWORK_FIREWALL: &str = "nft 'table inet f { chain c { type filter hook forward priority 0; policy drop; \
      ct state invalid drop; ct state \
      established,related accept; iif c1 tcp dport 80 accept; iif c1 udp dport 53 accept; }; }'";
-/// Makes the router a bridge between client and server, which have 10.9.0.1 and 10.9.0.2.
-const BRIDGE: Lines = &[
-    (Router, "ip addr flush dev c1; ip addr flush dev s1; ip link add br0 type bridge; ip link set br0 up"),
-    (Router, "ip link set c1 master br0; ip link set s1 master br0; ip addr add 10.9.0.3/24 dev br0"),
-    (Router, "sysctl -qw net.bridge.bridge-nf-call-iptables=0 2>/dev/null || true"),
-    (Client, "ip addr add 10.9.0.1/24 dev c0"),
-    (Server, "ip addr add 10.9.0.2/24 dev s0"),
-];
 /// A web server and a client that sends requests to it.
 const WEB: (At, &str) = (Server, "web(80); ready()");
 const BROWSER: (At, &str) = (Client, "ask(SERVER, 80); ready(0.3)");
@@ -375,16 +367,7 @@ pub(super) const LOADS: &[Load] = &[
     Load {
         name: "a bridge with a querier drops a group without members",
         at: Router,
-        set_up: &[
-            BRIDGE[0],
-            BRIDGE[1],
-            BRIDGE[2],
-            BRIDGE[3],
-            BRIDGE[4],
-            (Router, "ip link set br0 type bridge mcast_query_response_interval 50"),
-            (Router, "ip link set br0 type bridge mcast_querier 1; sleep 1"),
-            (Client, "ip route add 224.0.0.0/4 dev c0 src 10.9.0.1"),
-        ],
+        set_up: &[BRIDGE[0], BRIDGE[1], BRIDGE[2], BRIDGE[3], BRIDGE[4], QUERIER],
         traffic: &[
             (Server, "datagrams('10.9.0.3', 7); ready()"),
             (Client, "stream_to('239.1.2.3', 5004, '10.9.0.1'); ready(0.5)"),

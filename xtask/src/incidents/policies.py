@@ -133,10 +133,4 @@ def signed_ask(host, port, key):
         except OSError:
             pass
 
-    def loop():
-        while going():
-            if threading.active_count() < 60:
-                background(once)
-            time.sleep(0.05)
-
-    background(loop)
+    keep_asking(once, 0.05)

@@ -61,6 +61,21 @@ const TRACK: &str = "nft 'table ip t { chain c { type filter hook forward priori
 /// Waits until the kernel has finished duplicate address detection for its IPv6 addresses, at most ten seconds.
 const SETTLED: &str = "n=0; while ip -6 addr show tentative | grep -q inet6 && [ $n -lt 100 ]; do sleep 0.1; \
                        n=$((n + 1)); done";
+/// Makes the router a bridge between client and server, which have 10.9.0.1 and 10.9.0.2; groups are sent to it.
+pub(super) const BRIDGE: Lines = &[
+    (Router, "ip addr flush dev c1; ip addr flush dev s1; ip link add br0 type bridge; ip link set br0 up"),
+    (Router, "ip link set c1 master br0; ip link set s1 master br0; ip addr add 10.9.0.3/24 dev br0"),
+    (Router, "sysctl -qw net.bridge.bridge-nf-call-iptables=0 2>/dev/null || true"),
+    (Client, "ip addr add 10.9.0.1/24 dev c0; ip route add 224.0.0.0/4 dev c0 src 10.9.0.1"),
+    (Server, "ip addr add 10.9.0.2/24 dev s0; ip route add 224.0.0.0/4 dev s0 src 10.9.0.2"),
+];
+/// Makes that bridge ask for members of groups. The kernel floods groups until it has waited for answers (half a
+/// second), and does not show when that is over.
+pub(super) const QUERIER: (At, &str) = (
+    Router,
+    "ip link set br0 type bridge mcast_query_response_interval 50; ip link set br0 type bridge mcast_querier 1; \
+     sleep 1",
+);
 /// A table for rules of the IP packet filter.
 const FORWARD: &str = "nft 'table ip f { chain c { type filter hook forward priority 0; }; }'";
 

@@ -58,15 +58,20 @@ def answer(connection, size):
         pass
 
 
-def web(port, size=2000, backlog=128):
+def serve_at(listener, hangs=False, size=2000):
     """Answers every connection with so many bytes, and closes it."""
-    listener = listen(port, backlog)
 
     def serve():
         while going():
             background(answer, listener.accept()[0], size)
 
-    background(serve)
+    if not hangs:
+        background(serve)
+
+
+def web(port, size=2000, backlog=128):
+    """Answers every connection with so many bytes, and closes it."""
+    serve_at(listen(port, backlog), size=size)
 
 
 def sink(port, rcvbuf=0):
@@ -87,6 +92,18 @@ def sink(port, rcvbuf=0):
     background(serve)
 
 
+def keep_asking(once, every_s):
+    """Starts `once` in a thread again and again, at most 60 at the same time."""
+
+    def loop():
+        while going():
+            if threading.active_count() < 60:
+                background(once)
+            time.sleep(every_s)
+
+    background(loop)
+
+
 def ask(host, port, every=0.03, size=100):
     """One connection after the other; nobody waits for one that does not come about longer than a second and a half."""
 
@@ -100,13 +117,7 @@ def ask(host, port, every=0.03, size=100):
         except OSError:
             pass
 
-    def loop():
-        while going():
-            if threading.active_count() < 60:
-                background(once)
-            time.sleep(every)
-
-    background(loop)
+    keep_asking(once, every)
 
 
 def hold(host, port, count, every=0.002):
@@ -644,13 +655,7 @@ def one_of_many(port, hangs=False, backlog=128):
     listener.bind(("", port))
     listener.listen(backlog)
     held.append(listener)
-
-    def serve():
-        while going():
-            background(answer, listener.accept()[0], 2000)
-
-    if not hangs:
-        background(serve)
+    serve_at(listener, hangs)
 
 
 def accept_only(port):
@@ -670,13 +675,7 @@ def unix_web(name, hangs=False, backlog=128):
     listener.bind(name)
     listener.listen(backlog)
     held.append(listener)
-
-    def serve():
-        while going():
-            background(answer, listener.accept()[0], 2000)
-
-    if not hangs:
-        background(serve)
+    serve_at(listener, hangs)
 
 
 def unix_accept_only(name):
@@ -705,13 +704,7 @@ def unix_ask(name, every_s=0.05):
         except OSError:
             pass
 
-    def loop():
-        while going():
-            if threading.active_count() < 60:
-                background(once)
-            time.sleep(every_s)
-
-    background(loop)
+    keep_asking(once, every_s)
 
 
 def unix_log(name, hangs=False, pause_s=0.0):

@@ -18,7 +18,7 @@ pub(super) const CHECK: Check = Check {
     rule: "A UDP entry that was used within the window has another destination than the first matching rule gives new \
            flows; or it has no answer, and no rule gives it its destination, or a rule would translate its source. \
            Rules with a match that is not understood (marks, named sets, maps, iptables modules) decide nothing. For \
-           TCP it is a hint: connections keep the path with which they began.",
+           TCP it is a hint, found in the first 4096 connections: they keep the path with which they began.",
     sources: "conntrack entries; nft: rules of NAT; interfaces via rtnetlink",
     refuted_by: "another rule that rewrites these flows: iptables-legacy, IPVS or a program attached to tc.",
     run,

@@ -13,8 +13,9 @@ pub const DESTINATIONS_MAX: usize = 4096;
 /// Most UDP flows, and TCP connections, of a namespace that are compared with the rules of NAT.
 ///
 /// Bound: tracked UDP flows, and TCP connections, of a namespace that `doctor` compares with the rules of NAT. Beyond:
-/// further flows are not compared. By: anyone whose packets are tracked there.
-pub const COMPARED_MAX: usize = 1024;
+/// further UDP flows are counted (exit code 3), further connections are left out. By: anyone whose packets are tracked
+/// there.
+pub const COMPARED_MAX: usize = 4096;
 
 /// Flows to one published port: destination NAT sends them to another host.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -83,6 +84,8 @@ pub struct FlowCensus {
     pub queries: BTreeMap<Addr, (u32, u32)>,
     /// Flows with destination NAT, by protocol, address and port that clients ask.
     pub published: BTreeMap<(u8, Addr, u16), PublishedPort>,
+    /// UDP flows beyond [`COMPARED_MAX`].
+    pub not_compared: u64,
     /// UDP flows to compare with the rules of NAT.
     pub tracked: Vec<TrackedFlow>,
     /// TCP connections to compare with them.

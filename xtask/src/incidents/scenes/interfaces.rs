@@ -1,16 +1,8 @@
 //! Interfaces, bridges and groups.
 
 use super::At::{Client, Router, Server};
-use super::{ECHO, Incident, Lines, NONE};
+use super::{BRIDGE, ECHO, Incident, Lines, NONE, QUERIER};
 
-/// Makes the router a bridge between client and server, which have 10.9.0.1 and 10.9.0.2.
-const BRIDGE: Lines = &[
-    (Router, "ip addr flush dev c1; ip addr flush dev s1; ip link add br0 type bridge; ip link set br0 up"),
-    (Router, "ip link set c1 master br0; ip link set s1 master br0; ip addr add 10.9.0.3/24 dev br0"),
-    (Router, "sysctl -qw net.bridge.bridge-nf-call-iptables=0 2>/dev/null || true"),
-    (Client, "ip addr add 10.9.0.1/24 dev c0; ip route add 224.0.0.0/4 dev c0 src 10.9.0.1"),
-    (Server, "ip addr add 10.9.0.2/24 dev s0; ip route add 224.0.0.0/4 dev s0 src 10.9.0.2"),
-];
 /// Datagrams over that bridge.
 const BRIDGED: Lines = &[(Server, "echo(7); ready()"), (Client, "datagrams('10.9.0.2', 7); ready(0.5)")];
 /// A host that asks a service of its own.
@@ -118,8 +110,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
                 Router,
                 "ip link set c1 type bridge_slave mcast_flood off; ip link set s1 type bridge_slave mcast_flood off",
             ),
-            (Router, "ip link set br0 type bridge mcast_query_response_interval 50"),
-            (Router, "ip link set br0 type bridge mcast_querier 1; sleep 1"),
+            QUERIER,
         ],
         fault: &[(Router, "ip link set br0 type bridge mcast_querier 0")],
         traffic: STREAM,

@@ -5,7 +5,7 @@ use host::nat_rules::NatRules;
 use record::Accounting;
 use record::rows::{Conntrack, CtState, CtStatus, ip_proto};
 use std::collections::BTreeSet;
-use sys::Host;
+use sys::{Errno, Host};
 
 use crate::counter_window::Samples;
 use crate::entries::EntriesPass;
@@ -82,12 +82,20 @@ fn compare_with_rules(round: &Round<'_>, samples: &mut Samples, stats: &mut Acco
     session.in_each_namespace(&mut |netns_id| {
         let Some(sample) = samples.get_mut(&Some(netns_id)).filter(|_| wanted.contains(&netns_id)) else { return };
         let host: &Host = session.host();
-        let listing = rules.listing(host, &format!("nft nat rules@{netns_id}"));
-        // Without nft, or in a recording of an earlier version, the rules are unknown.
-        if let Some(rules) = listing.and_then(|listing| NatRules::parse(&listing)) {
-            sample.around.flows.has_source_nat = rules.has_source_nat();
-            sample.around.flows.stale = stale_flows(&sample.around, &rules, has_legacy_rules(host, netns_id));
-        }
+        let unknown = match rules.listing(host, &format!("nft nat rules@{netns_id}")) {
+            Ok(listing) => match NatRules::parse(&listing) {
+                Some(rules) => {
+                    sample.around.flows.has_source_nat = rules.has_source_nat();
+                    sample.around.flows.stale = stale_flows(&sample.around, &rules, has_legacy_rules(host, netns_id));
+                    return;
+                }
+                None => "its listing is malformed, or too long".to_owned(),
+            },
+            // Recordings of earlier versions do not contain them.
+            Err(error) if error.errno == Errno::NOT_RECORDED => return,
+            Err(error) => error.to_string(),
+        };
+        stats.incomplete(1, format!("tracked flows are not compared with the rules of NAT: {unknown}"));
     });
 }
 

@@ -116,7 +116,11 @@ fn programs(round: &Round<'_>, netns_id: u64, inodes: &[u32], stats: &mut Accoun
                 stats.unanswered = true;
                 stats.add_reason(0, "the recording does not hold the programs that share a UDP port");
             }
-            // It has ended, or belongs to another user: its program is unknown.
+            Err(errno) if errno.is_denied() => {
+                stats
+                    .incomplete(1, "a program that shares a UDP port is unknown: no permission (needs CAP_SYS_PTRACE)");
+            }
+            // It has ended.
             Err(_) => {}
         }
     }

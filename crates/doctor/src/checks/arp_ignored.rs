@@ -2,7 +2,7 @@
 
 use record::rows::{Confidence, Severity};
 
-use super::words::{argument, state};
+use super::words::{argument, iface_setting, state};
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -40,7 +40,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             ),
         };
         draft.remedy(
-            format!("sysctl -w net.ipv4.conf.all.{setting}=0 net.ipv4.conf.{name}.{setting}=0"),
+            format!("sysctl -w net.ipv4.conf.all.{setting}=0 {}=0", iface_setting("ipv4", iface, setting)),
             "answers requests for all addresses of this host on all interfaces",
             "a host that shares an address on purpose (LVS) takes it over",
         );

@@ -25,7 +25,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let is_meant = dropped.all.iter().any(|one| ["tcp", "udp"].contains(&one.proto));
     let severity = if is_meant { Severity::Warning } else { Severity::Hint };
     let iface = sample.around.iface(first.ifindex);
-    let name = super::words::argument(&iface, "IFACE");
     let title = format!("IPv6 is disabled on {iface}, but IPv6 packets arrive{}", dropped.example());
     found
         .add(severity, Confidence::Certain, title)
@@ -33,8 +32,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .proof(dropped.evidence())
         .lost(dropped.count, "packets dropped")
         .remedy(
-            // With slashes, a dot in the name stays a dot.
-            format!("sysctl -w net/ipv6/conf/{name}/disable_ipv6=0"),
+            format!("sysctl -w {}=0", super::words::iface_setting("ipv6", &iface, "disable_ipv6")),
             "enables IPv6 on the interface; then assign its addresses again: disabling it removed them",
             "services become reachable over IPv6, unprotected by rules for IPv4 only",
         );

@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 
 use super::dropped::to_hosts;
 use super::reach::{Reach, moved_packets};
-use super::words::{argument, state};
+use super::words::{iface_setting, state};
 use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets without a route for a finding; with fewer, a program merely tried once.
@@ -42,7 +42,6 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let lost = unrouted(sample);
     let Some(first) = sample.around.ignored_adverts.first().filter(|_| explains(sample)) else { return };
     let (iface, severity) = (&first.iface, if lost >= SOME { Severity::Warning } else { Severity::Hint });
-    let name = argument(iface, "IFACE");
     let proof = ["Ip6OutNoRoutes", "Ip6InNoRoutes"].into_iter().filter_map(|name| sample.evidence(Snmp6, name, None));
     let seen = sample.around.ignored_adverts.iter().take(4).map(|one| {
         let received = i64::try_from(one.received).unwrap_or(i64::MAX);
@@ -61,7 +60,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .lost(lost, "packets dropped")
         .reach(Reach::part(lost, lost + moved_packets(sample)).or_more_than(50), "packets")
         .remedy(
-            format!("sysctl -w net.ipv6.conf.{name}.accept_ra=2"),
+            format!("sysctl -w {}=2", iface_setting("ipv6", iface, "accept_ra")),
             "accepts router advertisements although this host forwards; the next one brings the route",
             "any host on the link can then announce itself as a router",
         );

@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 
 use super::neigh_failed::evidence_of;
 use super::silence::redirect_to;
-use super::words::{argument, state};
+use super::words::{iface_setting, state};
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -31,8 +31,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let others = if all > 1 { format!(" and {} more", all - 1) } else { String::new() };
         let title = format!("a redirect leads packets for {to}{others} to {gateway} on {iface}, which does not answer");
         let severity = if all > 1 { Severity::Critical } else { Severity::Warning };
-        let (name, family) =
-            (argument(&iface, "IFACE"), if matches!(gateway, record::Addr::V4(_)) { "ipv4" } else { "ipv6" });
+        let family = if matches!(gateway, record::Addr::V4(_)) { "ipv4" } else { "ipv6" };
         let version = if family == "ipv4" { "-4" } else { "-6" };
         let draft = found
             .add(severity, Confidence::Certain, title)
@@ -51,7 +50,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             )
             .remedy(
                 format!(
-                    "sysctl -w net.{family}.conf.all.accept_redirects=0 net.{family}.conf.{name}.accept_redirects=0"
+                    "sysctl -w net.{family}.conf.all.accept_redirects=0 {}=0",
+                    iface_setting(family, &iface, "accept_redirects")
                 ),
                 "ignores further redirects",
                 "packets take the longer way through the first router",

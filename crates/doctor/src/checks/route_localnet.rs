@@ -3,7 +3,7 @@
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
-use super::words::argument;
+use super::words::{argument, iface_setting};
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::DropSeen;
 
@@ -51,7 +51,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             "",
         )
         .remedy(
-            format!("sysctl -w net.ipv4.conf.{}.route_localnet=1", named.replace('.', "/")),
+            format!("sysctl -w {}=1", iface_setting("ipv4", named, "route_localnet")),
             "lets routing accept the translated packets",
             "hosts on the link can also reach other services at 127.0.0.1: drop their packets to 127.0.0.0/8 before \
              the translation (chain at priority raw)",

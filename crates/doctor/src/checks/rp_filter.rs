@@ -4,7 +4,7 @@ use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
-use super::words::argument;
+use super::words::{argument, iface_setting};
 use super::{Check, Findings, Probe, Sample};
 
 pub(super) const CHECK: Check = Check {
@@ -38,7 +38,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .reach(Reach::part(lost, sample.grown(Snmp, "IpInReceives")), "received packets")
         .remedy("netwren routes 'family = inet'", "shows the routes: check where answers to the sources would go", "")
         .remedy(
-            format!("sysctl -w net/ipv4/conf/{iface}/rp_filter=2"),
+            format!("sysctl -w {}=2", iface_setting("ipv4", iface, "rp_filter")),
             "accepts sources on this interface that are reachable through any other (loose mode); one without any \
              route needs a route",
             "forged sources with a route through another interface are also accepted",

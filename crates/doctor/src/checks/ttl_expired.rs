@@ -5,7 +5,7 @@ use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
 use super::reach::Reach;
-use super::words::{argument, state};
+use super::words::{iface_setting, state};
 use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding.
@@ -118,7 +118,7 @@ fn of_own_limit6(sample: &Sample, found: &mut Findings<'_>) -> bool {
     };
     draft
         .remedy(
-            format!("sysctl -w net.ipv6.conf.{}.hop_limit=64", argument(name, "IFACE").replace('.', "/")),
+            format!("sysctl -w {}=64", iface_setting("ipv6", name, "hop_limit")),
             "lets packets pass up to 64 routers",
             "a router advertisement may set it again",
         )

@@ -11,6 +11,12 @@ pub(crate) fn argument<'n>(name: &'n str, generic: &'n str) -> &'n str {
     if is_word { name } else { generic }
 }
 
+/// Returns a setting of an interface as sysctl(8) takes it. With dots between its parts, an interface such as `eth0.100`
+/// would be two of them.
+pub(super) fn iface_setting(family: &str, iface: &str, file: &str) -> String {
+    format!("net/{family}/conf/{}/{file}", argument(iface, "IFACE"))
+}
+
 /// Returns the counter of an object as evidence.
 pub(crate) fn of_object(name: &str, object: &[u8], moved: Moved, limit: Option<i64>) -> Evidence {
     let Moved { before, after } = moved;
@@ -43,5 +49,7 @@ mod tests {
             assert_eq!(argument(hostile, "IFACE"), "IFACE");
         }
         assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(iface_setting("ipv6", "eth0.5", "accept_ra"), "net/ipv6/conf/eth0.5/accept_ra");
+        assert_eq!(iface_setting("ipv4", "$(id)", "rp_filter"), "net/ipv4/conf/IFACE/rp_filter");
     }
 }

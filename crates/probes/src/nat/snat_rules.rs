@@ -29,17 +29,18 @@ impl SnatRules {
     /// Reads the rules of the namespace `netns_id`, which the calling thread is in; `None` if nft is missing, refuses,
     /// is too slow, or prints unknown output. Costs a process and some milliseconds; a recording contains the listing.
     pub fn read(&self, host: &Host, netns_id: u64) -> Option<Vec<SnatRule>> {
-        self.listing(host, &format!("nft ruleset@{netns_id}")).and_then(|listing| host::snat_rules::parse(&listing))
+        let listing = self.listing(host, &format!("nft ruleset@{netns_id}")).ok()?;
+        host::snat_rules::parse(&listing)
     }
 
     /// Like [`SnatRules::read`], but returns the listing, which a recording contains as `key`.
-    pub fn listing(&self, host: &Host, key: &str) -> Option<Vec<u8>> {
+    pub fn listing(&self, host: &Host, key: &str) -> Result<Vec<u8>, SysError> {
         let mut listing = Vec::new();
-        let read = host.bytes(key, "", &mut listing, |into| {
+        host.bytes(key, "", &mut listing, |into| {
             *into = self.list()?;
             Ok(())
-        });
-        read.ok().map(|()| listing)
+        })?;
+        Ok(listing)
     }
 
     fn list(&self) -> Result<Vec<u8>, SysError> {

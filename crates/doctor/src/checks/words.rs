@@ -11,8 +11,8 @@ pub(crate) fn argument<'n>(name: &'n str, generic: &'n str) -> &'n str {
     if is_word { name } else { generic }
 }
 
-/// Returns a setting of an interface as sysctl(8) takes it. With dots between its parts, an interface such as `eth0.100`
-/// would be two of them.
+/// Returns a setting of an interface as sysctl(8) takes it. With dots between its parts, an interface such as
+/// `eth0.100` would be two of them.
 pub(super) fn iface_setting(family: &str, iface: &str, file: &str) -> String {
     format!("net/{family}/conf/{}/{file}", argument(iface, "IFACE"))
 }

@@ -18,6 +18,7 @@ usage: ./netwren.sh COMMAND
                     shows the whole host on one screen
   test              install the packages that the tests need, then run all checks and tests
   build             build the static release binary: $CARGO_TARGET_DIR/netwren (default: target/netwren)
+  package FORMAT …  build, and write packages to $CARGO_TARGET_DIR/packages; FORMAT: deb, rpm, tar, oci
   install [PREFIX]  install binary, man pages and shell completions (PREFIX: /usr/local; DESTDIR is honoured)
   bench [ARGS]      compare with ss, netstat, lstf, conntrack and ulogd2 (see: cargo xtask bench --help)
   faults log        make receivers, disks and programs fail, and show how much netwren and ulogd2 lose
@@ -226,6 +227,12 @@ install_files() {
     done
     say "installed, without links named ss, netstat, lstf or conntrack." \
         "To make one: ln -s netwren $prefix/bin/lstf"
+}
+
+package_files() {
+    if [[ " $* " == *" rpm "* ]]; then need_packages rpm=rpmbuild; fi
+    build
+    cargo xtask package --binary "$BINARY" --into "$TARGET_DIR/packages" "$@"
 }
 
 bench() {
@@ -456,6 +463,7 @@ main() {
         run) run "$@" ;;
         test) test_all ;;
         build) build ;;
+        package) package_files "$@" ;;
         install) install_files "$@" ;;
         bench) bench "$@" ;;
         faults) faults "$@" ;;

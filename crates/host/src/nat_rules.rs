@@ -7,6 +7,8 @@
 use crate::rule_chains::{table_of, word};
 use record::Addr;
 use serde_json::Value as Json;
+use std::cell::Cell;
+use std::collections::BTreeMap;
 
 /// Bound: rules of a namespace that are compared with flows. Beyond: the rules are unknown. By: the owner of a
 /// namespace, for that namespace.
@@ -14,6 +16,10 @@ const RULES_MAX: usize = 4096;
 /// Bound: jumps between chains that one flow follows. Beyond: the rules are unknown. By: the owner of a namespace, for
 /// that namespace.
 const JUMPS_MAX: u32 = 16;
+/// Bound: rules and values that all flows of a namespace are compared with: about a tenth of a second of CPU time.
+/// Beyond: the rules are unknown (exit code 3). By: the owner of a namespace, whose chains may lead to each other many
+/// times.
+const STEPS_MAX: u64 = 5_000_000;
 
 const TCP: u8 = 6;
 const UDP: u8 = 17;
@@ -74,12 +80,15 @@ pub struct RewriteTarget {
 #[derive(Debug, Default)]
 pub struct NatRules {
     chains: Vec<Chain>,
+    /// The index of each chain, by table and name.
+    places: BTreeMap<(String, String), usize>,
+    /// Rules and values that flows were compared with.
+    steps: Cell<u64>,
 }
 
 #[derive(Debug)]
 struct Chain {
     table: String,
-    name: String,
     /// `None` for a chain that only rules lead to.
     hook: Option<(NatHook, i64)>,
     rules: Vec<Rule>,
@@ -153,9 +162,12 @@ impl NatRules {
                 rules.add_rule(rule);
             }
         }
-        // Chains of one hook are taken in the order of their priorities.
-        rules.chains.sort_by_key(|chain| chain.hook.map_or(0, |(_, priority)| priority));
         Some(rules)
+    }
+
+    /// True if the bound of comparisons is reached: the answers since then are [`Rewrite::Unknown`].
+    pub fn is_exhausted(&self) -> bool {
+        self.steps.get() >= STEPS_MAX
     }
 
     /// True if a rule translates sources.
@@ -180,16 +192,15 @@ impl NatRules {
         }
         let hook = hook.map(|hook| (hook, chain.get("prio").and_then(Json::as_i64).unwrap_or(0)));
         let (table, name) = (table_of(chain), word(chain, "name").to_owned());
-        self.chains.push(Chain { table, name, hook, rules: Vec::new() });
+        self.places.insert((table.clone(), name), self.chains.len());
+        self.chains.push(Chain { table, hook, rules: Vec::new() });
     }
 
     fn add_rule(&mut self, rule: &Json) {
-        let (table, name) = (table_of(rule), word(rule, "chain"));
-        let Some(chain) = self.chains.iter_mut().find(|chain| chain.table == table && chain.name == name) else {
-            return;
-        };
+        let key = (table_of(rule), word(rule, "chain").to_owned());
+        let Some(chain) = self.places.get(&key).and_then(|at| self.chains.get_mut(*at)) else { return };
         let handle = rule.get("handle").and_then(Json::as_u64).unwrap_or(0);
-        let place = format!("{table} {name} handle {handle}");
+        let place = format!("{} {} handle {handle}", key.0, key.1);
         let statements = rule.get("expr").and_then(Json::as_array).map(Vec::as_slice).unwrap_or_default();
         chain.rules.push(Rule {
             tests: statements.iter().filter_map(|one| one.get("match")).map(test).collect(),
@@ -204,7 +215,10 @@ impl NatRules {
             chain.hook.is_some_and(|(of, _)| of == hook)
                 && (chain.table.starts_with(family) || chain.table.starts_with("inet "))
         };
-        for chain in self.chains.iter().filter(is_here) {
+        let mut chains: Vec<&Chain> = self.chains.iter().filter(is_here).collect();
+        // Chains of one hook are taken in the order of their priorities.
+        chains.sort_by_key(|chain| chain.hook.map(|(_, priority)| priority));
+        for chain in chains {
             match self.follow(chain, flow, JUMPS_MAX) {
                 Some(Rewrite::None) | None => {}
                 Some(rewrite) => return rewrite,
@@ -216,6 +230,10 @@ impl NatRules {
     /// The result of a chain; `None` if it returns.
     fn follow(&self, chain: &Chain, flow: &NatFlow<'_>, jumps: u32) -> Option<Rewrite> {
         for rule in &chain.rules {
+            self.steps.set(self.steps.get().saturating_add(rule.weight()));
+            if self.is_exhausted() {
+                return Some(Rewrite::Unknown);
+            }
             if matches!(rule.action, Action::Continue) || rule.tests.iter().any(|test| test.passes(flow) == Some(false))
             {
                 continue;
@@ -223,7 +241,10 @@ impl NatRules {
             if rule.tests.iter().any(|test| test.passes(flow).is_none()) || jumps == 0 {
                 return Some(Rewrite::Unknown);
             }
-            let target = |name: &String| self.chains.iter().find(|one| one.table == chain.table && one.name == *name);
+            let target = |name: &String| {
+                let place = self.places.get(&(chain.table.clone(), name.clone()))?;
+                self.chains.get(*place)
+            };
             let leads = |name| target(name).map_or(Some(Rewrite::Unknown), |to| self.follow(to, flow, jumps - 1));
             match &rule.action {
                 Action::Continue => {}
@@ -239,6 +260,14 @@ impl NatRules {
             }
         }
         None
+    }
+}
+
+impl Rule {
+    /// Returns the rule and its values as a number of steps.
+    fn weight(&self) -> u64 {
+        let values = |test: &Test| test.values.as_ref().map_or(0, |values| values.len() as u64);
+        1 + self.tests.iter().map(values).sum::<u64>()
     }
 }
 
@@ -512,6 +541,27 @@ mod tests {
         assert_eq!(to(&rules.rewrite(NatHook::Postrouting, &NatFlow { oif: Some("s2"), ..flow() })), "none");
         let six = (Addr::V6([1; 16]), 514);
         assert_eq!(to(&rules.rewrite(NatHook::Postrouting, &NatFlow { to: six, ..flow() })), "none", "another family");
+    }
+
+    #[test]
+    fn chains_that_multiply_end() {
+        // 12 chains, each with 40 jumps to the next: 40^12 ways.
+        let name = |at: usize| if at == 0 { "c".to_owned() } else { format!("y{at}") };
+        let chain = |at: usize| {
+            let hook = if at == 0 { r#","type":"nat","hook":"prerouting","prio":-100"# } else { "" };
+            format!(r#"{{"chain":{{"family":"ip","table":"n","name":"{}"{hook}}}}}"#, name(at))
+        };
+        let rule = |at: usize| {
+            let (from, to) = (name(at), name(at + 1));
+            let jump = format!(r#"{{"jump":{{"target":"{to}"}}}}"#);
+            format!(r#"{{"rule":{{"family":"ip","table":"n","chain":"{from}","handle":7,"expr":[{jump}]}}}}"#)
+        };
+        let mut objects: Vec<String> = (0..=12).map(chain).collect();
+        objects.extend((0..12).flat_map(|at| std::iter::repeat_n(rule(at), 40)));
+        let rules = NatRules::parse(format!(r#"{{"nftables":[{}]}}"#, objects.join(",")).as_bytes()).unwrap();
+        assert!(!rules.is_exhausted());
+        assert_eq!(to(&rules.rewrite(NatHook::Prerouting, &flow())), "unknown");
+        assert!(rules.is_exhausted());
     }
 
     proptest! {

@@ -87,7 +87,10 @@ fn compare_with_rules(round: &Round<'_>, samples: &mut Samples, stats: &mut Acco
                 Some(rules) => {
                     sample.around.flows.has_source_nat = rules.has_source_nat();
                     sample.around.flows.stale = stale_flows(&sample.around, &rules, has_legacy_rules(host, netns_id));
-                    return;
+                    if !rules.is_exhausted() {
+                        return;
+                    }
+                    "they are too many, or lead to each other too often".to_owned()
                 }
                 None => "its listing is malformed, or too long".to_owned(),
             },

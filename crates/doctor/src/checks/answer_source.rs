@@ -6,6 +6,7 @@
 
 use record::rows::{Confidence, Severity};
 use record::{Addr, Proto};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::closed_port::is_answer;
 use super::words::state;
@@ -83,12 +84,72 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     );
 }
 
+/// Sockets that wait for answers. Those of the second reading take precedence.
+struct Askers<'s> {
+    /// By protocol, local port and peer's port; the first one of each local port is also stored without a peer's port.
+    at: BTreeMap<(Proto, u16, Option<u16>), &'s Asking>,
+    /// UDP sockets at the first and at the second reading, by the peer's port; `None` if they have several peers.
+    only: [BTreeMap<u16, Option<&'s Asking>>; 2],
+}
+
+impl<'s> Askers<'s> {
+    fn new(sample: &'s Sample) -> Askers<'s> {
+        let (before, after) = (&sample.before.asking, &sample.after.asking);
+        let mut at = BTreeMap::new();
+        for one in after.iter().chain(before) {
+            at.entry((one.proto, one.port, Some(one.peer_port))).or_insert(one);
+            at.entry((one.proto, one.port, None)).or_insert(one);
+        }
+        Askers { at, only: [before, after].map(|all| only_peers(all)) }
+    }
+
+    /// The socket that waits for this packet, but from another address.
+    fn asking_of(&self, sample: &Sample, one: &DropSeen) -> Option<&'s Asking> {
+        let proto = match one.proto {
+            "tcp" => Proto::Tcp,
+            "udp" => Proto::Udp,
+            _ => return None,
+        };
+        let ((from, _), (service, port)) = (one.ends?, one.ports?);
+        // Destination NAT may also have changed the port.
+        let is_any = proto == Proto::Tcp && one.count >= FEW;
+        let found = self.at.get(&(proto, port, if is_any { None } else { Some(service) }));
+        let found = found.copied().or_else(|| self.only_asked(sample, one, service));
+        found.filter(|socket| socket.peer.unmapped() != from.unmapped())
+    }
+
+    /// A UDP socket to the only host whose service is asked, at both readings: the socket that waited for this packet
+    /// is already closed.
+    fn only_asked(&self, sample: &Sample, one: &DropSeen, service: u16) -> Option<&'s Asking> {
+        if one.proto != "udp" || one.count < FEW || !is_answer(sample, one) {
+            return None;
+        }
+        let [before, after] = &self.only;
+        let (old, new) = ((*before.get(&service)?)?, (*after.get(&service)?)?);
+        (old.peer == new.peer).then_some(new)
+    }
+}
+
+/// Returns the UDP sockets by the peer's port; `None` for a port at which several peers are asked.
+fn only_peers(all: &[Asking]) -> BTreeMap<u16, Option<&Asking>> {
+    let mut ports: BTreeMap<u16, Option<&Asking>> = BTreeMap::new();
+    for one in all.iter().filter(|one| one.proto == Proto::Udp) {
+        let of = ports.entry(one.peer_port).or_insert(Some(one));
+        *of = of.filter(|first| first.peer == one.peer);
+    }
+    ports
+}
+
 /// Dropped packets that a waiting socket would accept from the address that it asked.
 fn of_drops(sample: &Sample) -> Option<Mismatch> {
     let dropped = sample.around.dropped("closed-port");
+    if dropped.all.is_empty() {
+        return None;
+    }
+    let askers = Askers::new(sample);
     dropped.all.iter().find_map(|one| {
         let (from, to) = one.ends?;
-        let asking = asking_of(sample, one)?;
+        let asking = askers.asking_of(sample, one)?;
         Some(Mismatch {
             what: format!("answers of port {} ({})", asking.peer_port, one.proto),
             asked: asking.peer,
@@ -100,45 +161,12 @@ fn of_drops(sample: &Sample) -> Option<Mismatch> {
     })
 }
 
-/// The socket that waits for this packet, but from another address.
-fn asking_of<'s>(sample: &'s Sample, one: &DropSeen) -> Option<&'s Asking> {
-    let proto = match one.proto {
-        "tcp" => Proto::Tcp,
-        "udp" => Proto::Udp,
-        _ => return None,
-    };
-    let ((from, _), (service, port)) = (one.ends?, one.ports?);
-    let sockets = || sample.after.asking.iter().chain(&sample.before.asking);
-    // Destination NAT may also have changed the port.
-    let is_enough = |socket: &Asking| socket.peer_port == service || proto == Proto::Tcp && one.count >= FEW;
-    let is_it = |socket: &Asking| (socket.proto, socket.port) == (proto, port) && is_enough(socket);
-    let found = sockets().find(|socket| is_it(socket)).or_else(|| only_asked(sample, one, service));
-    found.filter(|socket| socket.peer.unmapped() != from.unmapped())
-}
-
-/// A UDP socket to the only host whose service is asked, at both readings: the socket that waited for this packet is
-/// already closed.
-fn only_asked<'s>(sample: &'s Sample, one: &DropSeen, service: u16) -> Option<&'s Asking> {
-    if one.proto != "udp" || one.count < FEW || !is_answer(sample, one) {
-        return None;
-    }
-    let of = |all: &'s [Asking]| {
-        let mut all = all.iter().filter(|socket| socket.proto == Proto::Udp && socket.peer_port == service);
-        let first = all.next()?;
-        all.all(|socket| socket.peer == first.peer).then_some(first)
-    };
-    of(&sample.before.asking)
-        .zip(of(&sample.after.asking))
-        .filter(|(old, new)| old.peer == new.peer)
-        .map(|(_, new)| new)
-}
-
 fn is_from(one: &DropSeen, addr: Addr) -> bool {
     one.ends.is_some_and(|(from, _)| from.unmapped() == addr)
 }
 
-/// True if answers of another address than this one came to clients that had asked this one.
-pub(super) fn explains(sample: &Sample, asked: Addr) -> bool {
-    sample.around.dns.mismatches.iter().any(|one| one.asked.unmapped() == asked.unmapped())
-        || of_drops(sample).is_some_and(|one| one.asked == asked.unmapped())
+/// Returns the addresses that clients asked and whose answers came from another one.
+pub(super) fn asked_in_vain(sample: &Sample) -> BTreeSet<Addr> {
+    let of_dns = sample.around.dns.mismatches.iter().map(|one| one.asked.unmapped());
+    of_dns.chain(of_drops(sample).map(|one| one.asked.unmapped())).collect()
 }

@@ -39,12 +39,18 @@ pub(super) fn dead_connections(sample: &Sample) -> Vec<&Silent> {
         return Vec::new();
     }
     let heard = heard_within(sample);
-    let again: BTreeMap<u64, u8> = sample.before.waiting.silent.iter().map(|one| (one.cookie, one.again)).collect();
+    let again = again_before(sample);
+    let connecting: BTreeSet<&PeerHost> = sample.after.unanswered.keys().map(|(peer, _)| peer).collect();
     let is_silent = |one: &&Silent| {
         let has_grown = again.get(&one.cookie).is_none_or(|before| *before <= one.again);
         one.again >= SOME && has_grown && !heard.contains(&one.peer.addr)
     };
-    waiting.silent.iter().filter(is_silent).filter(|one| !may_be_mtu(sample, one)).collect()
+    waiting.silent.iter().filter(is_silent).filter(|one| !may_be_mtu(&connecting, one)).collect()
+}
+
+/// Returns the cookies of the connections whose peer is dead for this host.
+pub(super) fn dead_cookies(sample: &Sample) -> BTreeSet<u64> {
+    dead_connections(sample).iter().map(|one| one.cookie).collect()
 }
 
 /// Returns the peers from which a segment arrived within the window.
@@ -53,20 +59,25 @@ fn heard_within(sample: &Sample) -> BTreeSet<Addr> {
     sample.after.waiting.heard.iter().filter(|(_, ms)| u64::from(*ms) < window_ms).map(|(addr, _)| *addr).collect()
 }
 
+/// Returns the unanswered segments of each silent connection at the first reading, by cookie.
+fn again_before(sample: &Sample) -> BTreeMap<u64, u8> {
+    sample.before.waiting.silent.iter().map(|one| (one.cookie, one.again)).collect()
+}
+
 /// Returns the retransmissions of these connections within the window.
 pub(super) fn dead_retransmits(sample: &Sample) -> u64 {
-    let before = &sample.before.waiting.silent;
-    let old = |one: &Silent| before.iter().find(|old| old.cookie == one.cookie).map_or(0, |old| old.again);
+    let before = again_before(sample);
+    let old = |one: &Silent| before.get(&one.cookie).copied().unwrap_or(0);
     let data = |one: &&Silent| one.what == Unanswered::Data;
     dead_connections(sample).into_iter().filter(data).map(|one| u64::from(one.again.saturating_sub(old(one)))).sum()
 }
 
 /// True if the path may lose only large segments: the connection has not got one through yet, and new connections to
-/// the peer are not silent.
-fn may_be_mtu(sample: &Sample, one: &Silent) -> bool {
+/// the peer are not silent. `connecting` are the peers that do not answer those.
+fn may_be_mtu(connecting: &BTreeSet<&PeerHost>, one: &Silent) -> bool {
     let is_first = one.acked.is_none_or(|acked| acked < LARGE.into());
     let is_large = one.what == Unanswered::Data && one.segment >= LARGE;
-    is_large && is_first && !sample.after.unanswered.keys().any(|(peer, _)| *peer == one.peer)
+    is_large && is_first && !connecting.contains(&one.peer)
 }
 
 /// True if this host loses the peer's packets itself, which other checks report.

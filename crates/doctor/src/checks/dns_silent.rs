@@ -3,7 +3,9 @@
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 use record::{Addr, Proto};
+use std::collections::{BTreeMap, BTreeSet};
 
+use super::accepting::by_cookie;
 use super::answer_source;
 use super::reach::Reach;
 use super::words::state;
@@ -50,8 +52,9 @@ struct Silent {
 }
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let silent = by_messages(sample).or_else(|| by_entries(sample)).or_else(|| slow(sample));
-    let waiting = waiting_sockets(sample);
+    let servers = Servers::new(sample);
+    let silent = servers.silent_by_messages().or_else(|| servers.silent_by_entries()).or_else(|| servers.slow());
+    let waiting = servers.waiting_sockets();
     let (title, severity) = match (&silent, waiting.first()) {
         (Some(one), _) => (format!("the DNS server {} does not answer", one.server), one.severity),
         (None, Some(one)) => {
@@ -99,78 +102,100 @@ fn answering(sample: &Sample, silent: Addr) -> Option<&DnsServerSeen> {
     all.max_by_key(|one| (!one.server.is_loopback(), one.answered))
 }
 
-/// The silent server that most queries wait for, from the messages of the window. A resolver on this host is silent
-/// because the server that it asks is.
-fn by_messages(sample: &Sample) -> Option<Silent> {
-    let all = messages(sample).filter(|(one, _)| one.severity < Severity::Hint);
-    all.max_by_key(|(one, is_local)| (!is_local, one.waiting)).map(|(one, _)| one)
+/// What the checks know of a server.
+struct Servers<'s> {
+    sample: &'s Sample,
+    /// Those that answered within the window.
+    answered: BTreeSet<Addr>,
+    /// Those whose answers came from another address.
+    in_vain: BTreeSet<Addr>,
+    /// Sockets that waited for a server at the first reading, and were closed since.
+    closed: BTreeMap<Addr, u32>,
 }
 
-/// A server that did not answer a query for a while, but may be slow.
-fn slow(sample: &Sample) -> Option<Silent> {
-    messages(sample).map(|(one, _)| one).max_by_key(|one| one.waiting)
-}
+impl<'s> Servers<'s> {
+    fn new(sample: &'s Sample) -> Servers<'s> {
+        let key = |one: &Asking| (one.peer, one.peer_port, one.port);
+        let queries = |all: &'s [Asking]| all.iter().filter(|one| (one.proto, one.peer_port) == (Proto::Udp, DNS));
+        let still: BTreeSet<_> = queries(&sample.after.asking).map(key).collect();
+        let mut closed = BTreeMap::new();
+        for one in queries(&sample.before.asking).filter(|one| !still.contains(&key(one))) {
+            *closed.entry(one.peer.unmapped()).or_default() += 1;
+        }
+        let answered = sample.around.dns.servers.iter().filter(|one| one.answered > 0);
+        let answered = answered.map(|one| one.server.unmapped()).collect();
+        Servers { sample, answered, in_vain: answer_source::asked_in_vain(sample), closed }
+    }
 
-/// Servers with waiting queries; true for those on this host.
-fn messages(sample: &Sample) -> impl Iterator<Item = (Silent, bool)> + '_ {
-    let is_bad = |one: &&DnsServerSeen| {
-        let is_part = one.waiting >= SOME && one.waiting.saturating_mul(2) >= one.asked;
-        one.answered == 0 && (one.waiting > 0 || one.asked > 0 && given_up(sample, one.server) > 0) || is_part
-    };
-    let all = sample.around.dns.servers.iter().filter(is_bad);
-    all.filter(|one| !answer_source::explains(sample, one.server)).map(|one| {
-        let server = one.server.unmapped();
-        let patience_ms = if answering(sample, server).is_some() { LONG_MS } else { VERY_LONG_MS };
-        let given_up = given_up(sample, server);
-        let is_sure = one.waiting >= FEW || one.longest_ms >= patience_ms || given_up > 0;
-        let severity = if is_sure { Severity::Warning } else { Severity::Hint };
-        let (asked, waiting) = (one.asked.max(one.waiting) + given_up, one.waiting + given_up);
-        (Silent { server, asked, waiting, severity }, server.is_loopback())
-    })
-}
+    /// The silent server that most queries wait for, from the messages of the window. A resolver on this host is silent
+    /// because the server that it asks is.
+    fn silent_by_messages(&self) -> Option<Silent> {
+        let all = self.messages().filter(|(one, _)| one.severity < Severity::Hint);
+        all.max_by_key(|(one, is_local)| (!is_local, one.waiting)).map(|(one, _)| one)
+    }
 
-/// Sockets that waited for a server at the first reading, and were closed although it answered nothing.
-fn given_up(sample: &Sample, server: Addr) -> u32 {
-    let is_it =
-        |one: &&Asking| (one.proto, one.peer_port) == (Proto::Udp, DNS) && one.peer.unmapped() == server.unmapped();
-    let closed = sample.before.asking.iter().filter(is_it).filter(|one| !sample.after.asking.contains(one));
-    u32::try_from(closed.count()).unwrap_or(u32::MAX)
-}
+    /// A server that did not answer a query for a while, but may be slow.
+    fn slow(&self) -> Option<Silent> {
+        self.messages().map(|(one, _)| one).max_by_key(|one| one.waiting)
+    }
 
-/// The silent server of most tracked queries.
-fn by_entries(sample: &Sample) -> Option<Silent> {
-    let flows = &sample.around.flows;
-    let of = |server: &Addr| {
-        let (asked, waiting) = flows.queries.get(server).copied().unwrap_or_default();
-        let (answered, earlier) = flows.earlier.get(server).copied().unwrap_or_default();
-        let is_now = waiting >= SOME && waiting.saturating_mul(2) >= asked;
-        let is_ever = asked == waiting && answered == 0 && earlier > 0 && waiting + earlier >= FEW;
-        let is_bad = (is_now || is_ever) && !answered_now(sample, *server) && !answer_source::explains(sample, *server);
-        let (asked, waiting) = if is_now { (asked, waiting) } else { (asked + earlier, waiting + earlier) };
-        is_bad.then_some(Silent { server: server.unmapped(), asked, waiting, severity: Severity::Warning })
-    };
-    flows.queries.keys().chain(flows.earlier.keys()).filter_map(of).max_by_key(|one| one.waiting)
-}
+    /// Servers with waiting queries; true for those on this host.
+    fn messages(&self) -> impl Iterator<Item = (Silent, bool)> + '_ {
+        let closed = |server: Addr| self.closed.get(&server.unmapped()).copied().unwrap_or(0);
+        let is_bad = move |one: &&DnsServerSeen| {
+            let is_part = one.waiting >= SOME && one.waiting.saturating_mul(2) >= one.asked;
+            one.answered == 0 && (one.waiting > 0 || one.asked > 0 && closed(one.server) > 0) || is_part
+        };
+        let all = self.sample.around.dns.servers.iter().filter(is_bad);
+        all.filter(|one| !self.in_vain.contains(&one.server.unmapped())).map(move |one| {
+            let server = one.server.unmapped();
+            let patience_ms = if answering(self.sample, server).is_some() { LONG_MS } else { VERY_LONG_MS };
+            let closed = closed(server);
+            let is_sure = one.waiting >= FEW || one.longest_ms >= patience_ms || closed > 0;
+            let severity = if is_sure { Severity::Warning } else { Severity::Hint };
+            let (asked, waiting) = (one.asked.max(one.waiting) + closed, one.waiting + closed);
+            (Silent { server, asked, waiting, severity }, server.is_loopback())
+        })
+    }
 
-/// True if the server answered within the window.
-fn answered_now(sample: &Sample, server: Addr) -> bool {
-    let mut all = sample.around.dns.servers.iter();
-    all.any(|one| one.server.unmapped() == server.unmapped() && one.answered > 0)
-}
+    /// The silent server of most tracked queries.
+    fn silent_by_entries(&self) -> Option<Silent> {
+        let flows = &self.sample.around.flows;
+        let of = |server: &Addr| {
+            let (asked, waiting) = flows.queries.get(server).copied().unwrap_or_default();
+            let (answered, earlier) = flows.earlier.get(server).copied().unwrap_or_default();
+            let is_now = waiting >= SOME && waiting.saturating_mul(2) >= asked;
+            let is_ever = asked == waiting && answered == 0 && earlier > 0 && waiting + earlier >= FEW;
+            let is_bad = (is_now || is_ever) && !self.is_heard(*server);
+            let (asked, waiting) = if is_now { (asked, waiting) } else { (asked + earlier, waiting + earlier) };
+            is_bad.then_some(Silent { server: server.unmapped(), asked, waiting, severity: Severity::Warning })
+        };
+        flows.queries.keys().chain(flows.earlier.keys()).filter_map(of).max_by_key(|one| one.waiting)
+    }
 
-/// Sockets that waited for a server at both readings.
-fn waiting_sockets(sample: &Sample) -> Vec<&Queue> {
-    // As many datagrams received as sent: a program that keeps its sockets open has got its answers.
-    let moved = |name: &str| sample.grown(Snmp, &format!("Udp{name}")) + sample.grown(Snmp6, &format!("Udp6{name}"));
-    let (asked, got) = (moved("OutDatagrams"), moved("InDatagrams"));
-    let is_long = sample.seconds() >= PATIENCE_S && (got == 0 || got < asked);
-    let server = |one: &Queue| {
-        let mut sockets = sample.after.asking.iter();
-        sockets.find(|socket| socket.proto == Proto::Udp && socket.port == one.port).map(|socket| socket.peer)
-    };
-    let is_served = |one: &Queue| {
-        server(one).is_some_and(|server| answered_now(sample, server) || answer_source::explains(sample, server))
-    };
-    let waits = |cookie: u64| cookie != 0 && sample.before.resolvers.iter().any(|before| before.cookie == cookie);
-    sample.after.resolvers.iter().filter(|one| is_long && waits(one.cookie) && !is_served(one)).collect()
+    /// True if answers of the server arrived within the window, from its address or from another.
+    fn is_heard(&self, server: Addr) -> bool {
+        let server = server.unmapped();
+        self.answered.contains(&server) || self.in_vain.contains(&server)
+    }
+
+    /// Sockets that waited for a server at both readings.
+    fn waiting_sockets(&self) -> Vec<&'s Queue> {
+        let sample = self.sample;
+        // As many datagrams received as sent: a program that keeps its sockets open has got its answers.
+        let moved =
+            |name: &str| sample.grown(Snmp, &format!("Udp{name}")) + sample.grown(Snmp6, &format!("Udp6{name}"));
+        let (asked, got) = (moved("OutDatagrams"), moved("InDatagrams"));
+        if sample.seconds() < PATIENCE_S || got > 0 && got >= asked {
+            return Vec::new();
+        }
+        let mut peers = BTreeMap::new();
+        for socket in sample.after.asking.iter().filter(|socket| socket.proto == Proto::Udp) {
+            peers.entry(socket.port).or_insert(socket.peer);
+        }
+        let is_served = |one: &Queue| peers.get(&one.port).is_some_and(|server| self.is_heard(*server));
+        let before = by_cookie(&sample.before.resolvers);
+        let all = sample.after.resolvers.iter();
+        all.filter(|one| before.contains_key(&one.cookie) && !is_served(one)).collect()
+    }
 }

@@ -3,6 +3,7 @@
 use record::Proto;
 use record::rows::CounterSource::Netstat;
 use record::rows::{Confidence, Severity};
+use std::collections::BTreeSet;
 
 use super::reach::Reach;
 use super::reset_groups::resets_of;
@@ -28,11 +29,16 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// True if a connection that waited for acknowledgements no longer exists.
+/// Returns the connections that waited for acknowledgements and no longer exist.
+fn lost_connections(sample: &Sample) -> Vec<&Stuck> {
+    let still: BTreeSet<u64> = sample.after.stuck.iter().map(|one| one.cookie).collect();
+    let is_left = |one: &&Stuck| one.cookie != 0 && !still.contains(&one.cookie);
+    let all = sample.before.stuck.iter().filter(|one| !one.is_window).filter(is_left);
+    all.filter(|one| is_gone(sample, one)).collect()
+}
+
+/// True if a connection that no longer waits for acknowledgements does not exist either.
 fn is_gone(sample: &Sample, one: &Stuck) -> bool {
-    if one.cookie == 0 || sample.after.stuck.iter().any(|other| other.cookie == one.cookie) {
-        return false;
-    }
     // One that was acknowledged in the meantime still has its port.
     let mut ports = sample.after.taken.iter().filter(|((proto, _), _)| *proto == Proto::Tcp);
     let is_chosen = |at, bound: fn(i64, i64) -> bool| {
@@ -48,7 +54,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let name = "TcpExtTCPAbortOnTimeout";
     let aborted = sample.grown(Netstat, name);
     let is_client = |port: u16| !sample.after.served.contains(&(Proto::Tcp, port));
-    let lost: Vec<_> = sample.before.stuck.iter().filter(|one| !one.is_window && is_gone(sample, one)).collect();
+    let lost = lost_connections(sample);
     let of_keepalive = resets_of(sample, ResetKind::OfKernel);
     let title = match (lost.first(), of_keepalive.first()) {
         _ if aborted == 0 => return,

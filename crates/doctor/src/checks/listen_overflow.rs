@@ -3,7 +3,7 @@
 use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
-use super::accepting::idle_listeners;
+use super::accepting::{by_cookie, idle_listeners};
 use super::reach::Reach;
 use super::words::{look_at, state};
 use super::{Check, Findings, Probe, Sample};
@@ -27,8 +27,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if lost > 0 {
         return overflow(sample, found, lost, &full);
     }
-    let was_full = |one: &Queue| sample.before.listeners.iter().any(|before| before == one && is_full(before));
-    for listener in full.into_iter().filter(|one| one.cookie != 0 && was_full(one)) {
+    let before = by_cookie(&sample.before.listeners);
+    let was_full = |one: &Queue| before.get(&one.cookie).is_some_and(|before| *before == one && is_full(before));
+    for listener in full.into_iter().filter(|one| was_full(one)) {
         let title = format!("{} does not accept connections: its accept queue is full", listener.words());
         found
             .add(Severity::Warning, Confidence::Certain, title)

@@ -1,7 +1,9 @@
 //! Sockets whose own drop count grew.
 
-use crate::seen::Queue;
 use record::rows::Evidence;
+
+use super::accepting::by_cookie;
+use crate::seen::Queue;
 
 /// A socket that dropped packets or messages within the window.
 pub(super) struct Loser<'s> {
@@ -28,9 +30,9 @@ impl Loser<'_> {
 /// Returns the sockets of `after` whose drops grew since `before`, the largest growth first. Sockets are matched by
 /// their cookie; one that was not recorded before had no drops.
 pub(super) fn losers<'s>(before: &[Queue], after: &'s [Queue]) -> Vec<Loser<'s>> {
+    let old = by_cookie(before);
     let of = |socket: &'s Queue| {
-        let old = before.iter().find(|old| old.cookie == socket.cookie && socket.cookie != 0);
-        let before = old.map_or(Some(0), |old| old.drops);
+        let before = old.get(&socket.cookie).map_or(Some(0), |old| old.drops);
         let grown = socket.drops?.checked_sub(before?)?;
         (grown > 0).then_some(Loser { socket, before, grown })
     };

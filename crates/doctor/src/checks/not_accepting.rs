@@ -5,7 +5,7 @@ use record::rows::{Confidence, Evidence, Severity};
 
 use super::accepting::{Idle, idle_listeners};
 use super::fd_limit::is_near_limit;
-use super::process_stopped::hold_of;
+use super::process_stopped::Held;
 use super::reach::Reach;
 use super::words::{look_at, state};
 use super::{Check, Findings, Probe, Sample};
@@ -27,7 +27,8 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    for one in idle_listeners(sample).iter().filter(|one| !is_reported(sample, one)) {
+    let held = Held::new(sample);
+    for one in idle_listeners(sample).iter().filter(|one| !is_reported(sample, one, &held)) {
         let (listener, before) = (one.listener, one.before);
         let grown = listener.queue - before;
         let others = sample.after.waiting.listeners.get(&listener.port).copied().unwrap_or(1).saturating_sub(1);
@@ -58,12 +59,10 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
 }
 
 /// True if another check reports it, or the reason for it.
-fn is_reported(sample: &Sample, one: &Idle<'_>) -> bool {
+fn is_reported(sample: &Sample, one: &Idle<'_>, held: &Held) -> bool {
     let listener = one.listener;
     let is_full = |queue: u32| listener.limit.is_some_and(|limit| queue > limit);
     let overflows = sample.grown(Netstat, "TcpExtListenOverflows") > 0;
     let is_out_of_files = sample.descriptors.iter().any(|of| Some(of.pid) == listener.owner.pid && is_near_limit(of));
-    is_full(listener.queue) && (overflows || is_full(one.before))
-        || is_out_of_files
-        || hold_of(sample, &listener.owner).is_some()
+    is_full(listener.queue) && (overflows || is_full(one.before)) || is_out_of_files || held.has(&listener.owner)
 }

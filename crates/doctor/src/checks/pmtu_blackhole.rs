@@ -2,8 +2,9 @@
 
 use record::Addr;
 use record::rows::{Confidence, Severity};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::dead_peer::dead_connections;
+use super::dead_peer::dead_cookies;
 use super::words::{argument, state};
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::{PeerHost, Stuck};
@@ -25,18 +26,28 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// True if small packets reach the peer of a stuck connection: either other connections to it are fine, or several
-/// were established and got no further than their first large segment.
-fn is_alive(sample: &Sample, stuck: &Stuck) -> bool {
-    let is_first = |one: &Stuck| one.acked.is_some_and(|acked| acked < LARGE.into());
-    let others = sample.after.stuck.iter().filter(|one| one.peer == stuck.peer && one.cookie != stuck.cookie);
-    sample.after.at_ease.contains_key(&stuck.peer) || is_first(stuck) && others.filter(|one| is_first(one)).count() > 0
+/// were established and got no further than their first large segment, whose number for each peer is in `first`.
+fn is_alive(sample: &Sample, stuck: &Stuck, first: &BTreeMap<&PeerHost, usize>) -> bool {
+    let is_not_alone = first.get(&stuck.peer).is_some_and(|count| *count > 1);
+    sample.after.at_ease.contains_key(&stuck.peer) || is_first(stuck) && is_not_alone
+}
+
+/// True if the connection has not got a large segment through yet.
+fn is_first(one: &Stuck) -> bool {
+    one.acked.is_some_and(|acked| acked < LARGE.into())
+}
+
+/// Returns the number of connections of each peer.
+fn count_by_peer<'s>(all: impl Iterator<Item = &'s Stuck>) -> BTreeMap<&'s PeerHost, usize> {
+    let mut peers = BTreeMap::new();
+    all.for_each(|one| *peers.entry(&one.peer).or_default() += 1);
+    peers
 }
 
 /// True if the path's MTU explains the connection: it never got a large segment through, or others to the same peer
-/// have stopped as well. One that worked and stopped alone lost its peer: several hosts may share the address.
-fn is_explained(stuck: &Stuck, all: &[&Stuck]) -> bool {
-    let is_other = |one: &&&Stuck| one.peer == stuck.peer && one.cookie != stuck.cookie;
-    stuck.acked.is_none_or(|acked| acked < LARGE.into()) || all.iter().any(|one| is_other(&one))
+/// have `stopped` as well. One that worked and stopped alone lost its peer: several hosts may share the address.
+fn is_explained(stuck: &Stuck, stopped: &BTreeMap<&PeerHost, usize>) -> bool {
+    stuck.acked.is_none() || is_first(stuck) || stopped.get(&stuck.peer).is_some_and(|count| *count > 1)
 }
 
 /// A command that sends packets of 1500 bytes: 20 or 40 of the IP header, 8 of ICMP.
@@ -51,15 +62,17 @@ fn ping(peer: &PeerHost) -> String {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let (before, after) = (&sample.before.stuck, &sample.after.stuck);
-    let was_stuck = |cookie: u64| cookie != 0 && before.iter().any(|one| one.cookie == cookie && !one.is_window);
+    let was_stuck: BTreeSet<u64> = before.iter().filter(|one| !one.is_window).map(|one| one.cookie).collect();
+    let first = count_by_peer(after.iter().filter(|one| is_first(one)));
     let all: Vec<&Stuck> = after
         .iter()
-        .filter(|one| !one.is_window && one.send_q >= LARGE && was_stuck(one.cookie))
-        .filter(|one| is_alive(sample, one))
+        .filter(|one| !one.is_window && one.send_q >= LARGE && one.cookie != 0 && was_stuck.contains(&one.cookie))
+        .filter(|one| is_alive(sample, one, &first))
         .collect();
-    let dead = if all.is_empty() { Vec::new() } else { dead_connections(sample) };
-    let all: Vec<&Stuck> = all.into_iter().filter(|one| dead.iter().all(|other| other.cookie != one.cookie)).collect();
-    let stuck: Vec<_> = all.iter().filter(|one| is_explained(one, &all)).collect();
+    let dead = if all.is_empty() { BTreeSet::new() } else { dead_cookies(sample) };
+    let all: Vec<&Stuck> = all.into_iter().filter(|one| !dead.contains(&one.cookie)).collect();
+    let stopped = count_by_peer(all.iter().copied());
+    let stuck: Vec<_> = all.iter().filter(|one| is_explained(one, &stopped)).collect();
     let Some(first) = stuck.first() else { return };
     let title =
         format!("large packets to {} are lost, small ones pass: the path MTU is smaller than announced", first.peer);

@@ -2,13 +2,17 @@
 
 use record::Proto;
 use record::rows::{Confidence, Evidence, Severity};
+use std::collections::{BTreeMap, BTreeSet};
 
-use super::accepting::idle_listeners;
+use super::accepting::{by_cookie, idle_listeners};
 use super::reach::Reach;
 use super::unread::UnreadOf;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::{Hold, Holder, ProcessSeen, Queue, UnixKind};
+
+/// Most queues of a process that the evidence names.
+const SHOWN_MAX: usize = 8;
 
 pub(super) const CHECK: Check = Check {
     id: "process-stopped",
@@ -23,10 +27,18 @@ pub(super) const CHECK: Check = Check {
     run,
 };
 
-/// Returns why the owner of a socket does not run; `None` if it does, or if other processes also hold the socket.
-pub(super) fn hold_of(sample: &Sample, owner: &Holder) -> Option<Hold> {
-    let process = sample.around.processes.iter().find(|one| Some(one.pid) == owner.pid && !owner.is_shared)?;
-    process.hold.filter(|hold| !waits(sample, process.pid, *hold).evidence.is_empty())
+/// Processes that do not run and have something waiting, by process id.
+pub(super) struct Held(BTreeSet<u32>);
+
+impl Held {
+    pub(super) fn new(sample: &Sample) -> Held {
+        Held(waits(sample).into_keys().collect())
+    }
+
+    /// True if the owner of a socket does not run, and no other process also holds the socket.
+    pub(super) fn has(&self, owner: &Holder) -> bool {
+        !owner.is_shared && owner.pid.is_some_and(|pid| self.0.contains(&pid))
+    }
 }
 
 /// The queues of a process, as evidence.
@@ -39,65 +51,81 @@ struct Waits {
 
 impl Waits {
     fn add(&mut self, name: String, count: u64, serves: bool) {
-        self.evidence.push(state(name, i64::try_from(count).unwrap_or(i64::MAX), None));
+        if self.evidence.len() < SHOWN_MAX {
+            self.evidence.push(state(name, i64::try_from(count).unwrap_or(i64::MAX), None));
+        }
         self.serves |= serves;
     }
 }
 
-/// Returns the queues of a process from which nothing was taken within the window: any process waits for a disk, or for
-/// a tracer, now and then. One that is stopped may have been stopped within the window.
-fn waits(sample: &Sample, pid: u32, hold: Hold) -> Waits {
-    let is_own = |owner: &Holder| owner.pid == Some(pid) && !owner.is_shared;
-    let is_sure = matches!(hold, Hold::Stopped | Hold::Frozen);
-    let not_less = |now: &Queue, before: &[Queue]| {
-        before.iter().find(|old| old.cookie == now.cookie).is_none_or(|old| old.queue <= now.queue)
+/// Returns the queues of processes that do not run, from which nothing was taken within the window, by process id: any
+/// process waits for a disk, or for a tracer, now and then. One that is stopped may have been so within the window.
+fn waits(sample: &Sample) -> BTreeMap<u32, Waits> {
+    let held: BTreeMap<u32, Hold> =
+        sample.around.processes.iter().filter_map(|one| Some((one.pid, one.hold?))).collect();
+    let mut waits: BTreeMap<u32, Waits> = BTreeMap::new();
+    if held.is_empty() {
+        return waits;
+    }
+    // The process id, and true if it certainly does not run.
+    let of = |owner: &Holder| {
+        let pid = owner.pid.filter(|_| !owner.is_shared)?;
+        Some((pid, matches!(held.get(&pid)?, Hold::Stopped | Hold::Frozen)))
     };
-    let mut waits = Waits::default();
-    let idle = if is_sure { Vec::new() } else { idle_listeners(sample) };
-    for one in sample.after.listeners.iter().filter(|one| is_own(&one.owner)) {
-        let is_idle = || idle.iter().any(|idle| idle.listener.cookie == one.cookie);
-        if is_sure && not_less(one, &sample.before.listeners) || is_idle() {
-            waits.add(format!("connections waiting in the accept queue of {}", one.name), one.queue.into(), true);
+    let not_less =
+        |now: &Queue, before: &BTreeMap<u64, &Queue>| before.get(&now.cookie).is_none_or(|old| old.queue <= now.queue);
+    let idle: BTreeSet<u64> = idle_listeners(sample).iter().map(|one| one.listener.cookie).collect();
+    let before = by_cookie(&sample.before.listeners);
+    for one in &sample.after.listeners {
+        let Some((pid, is_sure)) = of(&one.owner) else { continue };
+        if is_sure && not_less(one, &before) || idle.contains(&one.cookie) {
+            let name = format!("connections waiting in the accept queue of {}", one.name);
+            waits.entry(pid).or_default().add(name, one.queue.into(), true);
         }
     }
     let unread = UnreadOf::new(sample);
-    for (port, (owner, name)) in sample.after.waiting.readers.iter().filter(|(_, (owner, _))| is_own(owner)) {
-        let of = unread.of_port(*port);
-        if of.read == 0 && (is_sure || of.stale > 0) {
+    for (port, (owner, name)) in &sample.after.waiting.readers {
+        let Some((pid, is_sure)) = of(owner) else { continue };
+        let of_port = unread.of_port(*port);
+        if of_port.read == 0 && (is_sure || of_port.stale > 0) {
             let serves = sample.after.served.contains(&(Proto::Tcp, *port));
             let name = format!("connections of {owner} with unread data, such as {name}");
-            waits.add(name, of.all.into(), serves);
+            waits.entry(pid).or_default().add(name, of_port.all.into(), serves);
         }
     }
-    let not_read = |one: &&Queue| is_sure && one.queue > 0 && not_less(one, &sample.before.udp);
-    for one in sample.after.udp.iter().filter(|one| is_own(&one.owner)).filter(not_read) {
-        let serves = sample.after.served.contains(&(Proto::Udp, one.port));
-        waits.add(format!("unread bytes of {} (udp)", one.name), one.queue.into(), serves);
+    let before = by_cookie(&sample.before.udp);
+    for one in &sample.after.udp {
+        let Some((pid, true)) = of(&one.owner) else { continue };
+        if one.queue > 0 && not_less(one, &before) {
+            let serves = sample.after.served.contains(&(Proto::Udp, one.port));
+            waits.entry(pid).or_default().add(format!("unread bytes of {} (udp)", one.name), one.queue.into(), serves);
+        }
     }
-    for one in sample.around.unix.iter().filter(|one| is_own(&one.owner) && (is_sure || one.is_same_first)) {
-        let what = match one.kind {
-            UnixKind::Listener => "connections waiting at",
-            UnixKind::Datagrams => "bytes of the first datagram at",
-            UnixKind::Streams => "connections with unread data at",
-        };
-        waits.add(format!("{what} {} (unix)", one.name), one.queue.1.into(), true);
+    for one in &sample.around.unix {
+        let Some((pid, is_sure)) = of(&one.owner) else { continue };
+        if is_sure || one.is_same_first {
+            let what = match one.kind {
+                UnixKind::Listener => "connections waiting at",
+                UnixKind::Datagrams => "bytes of the first datagram at",
+                UnixKind::Streams => "connections with unread data at",
+            };
+            waits.entry(pid).or_default().add(format!("{what} {} (unix)", one.name), one.queue.1.into(), true);
+        }
     }
     waits
 }
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
+    let mut all = waits(sample);
     for process in &sample.around.processes {
         let Some(hold) = process.hold else { continue };
-        let waits = waits(sample, process.pid, hold);
-        if waits.evidence.is_empty() {
-            continue;
-        }
+        let Some(waits) = all.remove(&process.pid) else { continue };
         let confidence = if hold == Hold::Uninterruptible { Confidence::Likely } else { Confidence::Certain };
         let (command, effect) = mend(process, hold);
         found
             .add(Severity::Critical, confidence, format!("{} {}: it reads nothing", process.name, why(process, hold)))
             .object(process.name.clone())
-            .proof(waits.evidence.into_iter().take(8))
+            .proof(waits.evidence)
             .cost("its clients and peers wait until it runs again")
             .reach(if waits.serves { Reach::part(1, 1) } else { Reach::Nobody }, "")
             .remedy(command, effect, "")

@@ -1,7 +1,9 @@
 //! Programs and peers that wait: each rule, and the nearest other cause.
 
 use super::*;
-use crate::seen::{Gateway, Hold, ProcessSeen, Silent, Unaccepted, Unanswered, UnixKind, UnixQueue, UnreadData};
+use crate::seen::{
+    Asking, Gateway, Hold, ProcessSeen, Silent, Unaccepted, Unanswered, UnixKind, UnixQueue, UnreadData,
+};
 use record::Proto;
 
 /// A listener at port 80 with `queue` waiting connections at both readings, of which those with the cookies in `kept`
@@ -274,4 +276,45 @@ fn a_dead_peer_is_no_bad_path_no_small_mtu_and_no_closed_window() {
     sample.after.at_ease.insert(PEER.into(), 1);
     let ids: Vec<&str> = diagnose(&[sample]).iter().map(|one| one.id).collect();
     assert_eq!(ids, ["dead-peer"]);
+}
+
+/// A user can open tens of thousands of sockets: no check compares each with each, which would take minutes.
+#[test]
+fn many_sockets_of_one_user_are_judged_one_by_one() {
+    let mut sample = Sample::of(&[]);
+    sample.around.processes.push(process(Some(Hold::Uninterruptible)));
+    for cookie in 1..=30_000_u64 {
+        let port = u16::try_from(cookie).unwrap_or(0);
+        let [high, low] = port.to_be_bytes();
+        let peer = record::Addr::V4([10, 1, high, low]);
+        let of = || Queue { drops: Some(0), port, ..queue(cookie, "127.0.0.1:1", 5, 4) };
+        let stuck = |again| Stuck {
+            cookie: cookie + 100_000,
+            name: "a".into(),
+            peer: peer.into(),
+            owner: holder("client"),
+            is_window: cookie % 2 == 0,
+            send_q: 5000,
+            again,
+            local_port: port,
+            acked: Some(9),
+        };
+        let asking = |port| Asking { proto: Proto::Udp, port, peer, peer_port: 53 };
+        sample.after.waiting.readers.insert(port, (holder("server"), "a".into()));
+        sample.after.served.insert((Proto::Udp, port));
+        sample.after.unanswered.insert((peer.into(), 80), 2);
+        for (census, again) in [(&mut sample.before, 2), (&mut sample.after, 3)] {
+            census.listeners.push(of());
+            census.udp.push(of());
+            census.unread.push(of());
+            census.resolvers.push(of());
+            census.stuck.push(stuck(again));
+            census.asking.push(asking(port));
+            census.waiting.silent.push(silent(cookie, Unanswered::Data, again));
+            census.waiting.unaccepted.push(Unaccepted { cookie: cookie + 200_000, port });
+            let one = UnreadData { cookie, port, unread: 9, read: Some(1), sent: Some(1), is_open: true };
+            census.waiting.unread.push(one);
+        }
+    }
+    assert!(!diagnose(&[sample]).is_empty());
 }

@@ -4,8 +4,8 @@ use record::Proto;
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Evidence, Severity};
 
-use super::accepting::is_long;
-use super::process_stopped::hold_of;
+use super::accepting::{by_cookie, is_long};
+use super::process_stopped::Held;
 use super::reach::Reach;
 use super::words::look_at;
 use super::{Check, Findings, Probe, Sample};
@@ -34,10 +34,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let is_chosen = first.is_some_and(|first| first <= one.port.into()) && last >= Some(one.port.into());
         !is_chosen && sample.after.served.contains(&(Proto::Udp, one.port))
     };
-    for one in sample.after.udp.iter().filter(|one| one.cookie != 0 && is_fixed(one)) {
-        let before = sample.before.udp.iter().find(|before| before.cookie == one.cookie);
+    let (held, old) = (Held::new(sample), by_cookie(&sample.before.udp));
+    for one in sample.after.udp.iter().filter(|one| is_fixed(one)) {
         let grows = |before: &&Queue| before.queue > 0 && before.queue < one.queue && before.drops == one.drops;
-        let Some(before) = before.filter(grows).filter(|_| hold_of(sample, &one.owner).is_none()) else { continue };
+        let before = old.get(&one.cookie).copied().filter(grows).filter(|_| !held.has(&one.owner));
+        let Some(before) = before else { continue };
         found
             .add(Severity::Warning, Confidence::Likely, format!("{} does not read its datagrams", one.words()))
             .socket(one)

@@ -3,7 +3,7 @@
 use record::rows::{Confidence, Evidence, Severity};
 
 use super::accepting::is_long;
-use super::process_stopped::hold_of;
+use super::process_stopped::Held;
 use super::reach::Reach;
 use super::words::{look_at, state};
 use super::{Check, Findings, Probe, Sample};
@@ -34,7 +34,8 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     if !is_long(sample) {
         return;
     }
-    for one in sample.around.unix.iter().filter(|one| hold_of(sample, &one.owner).is_none()) {
+    let held = Held::new(sample);
+    for one in sample.around.unix.iter().filter(|one| !held.has(&one.owner)) {
         match one.kind {
             UnixKind::Listener => listener(found, one),
             UnixKind::Datagrams => datagrams(found, one),

@@ -3,7 +3,8 @@
 use record::Proto;
 use record::rows::{Confidence, Evidence, Severity};
 
-use super::process_stopped::hold_of;
+use super::accepting::by_cookie;
+use super::process_stopped::Held;
 use super::reach::Reach;
 use super::unread_requests::reported_ports;
 use super::{Check, Findings, Probe, Sample};
@@ -23,11 +24,12 @@ pub(super) const CHECK: Check = Check {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let reported = reported_ports(sample);
-    for one in sample.after.unread.iter().filter(|one| one.cookie != 0) {
-        let before = sample.before.unread.iter().find(|before| before.cookie == one.cookie);
-        let has_read = |before: &Queue| before.read.is_some() && before.read != one.read;
+    let (held, old) = (Held::new(sample), by_cookie(&sample.before.unread));
+    for one in &sample.after.unread {
+        let has_read = |before: &&Queue| before.read.is_some() && before.read != one.read;
+        let before = old.get(&one.cookie).copied();
         let Some(before) = before.filter(|before| before.queue <= one.queue && !has_read(before)) else { continue };
-        if reported.contains(&one.port) || hold_of(sample, &one.owner).is_some() {
+        if reported.contains(&one.port) || held.has(&one.owner) {
             continue;
         }
         let is_service = sample.after.served.contains(&(Proto::Tcp, one.port));

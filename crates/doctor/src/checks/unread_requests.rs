@@ -2,9 +2,10 @@
 
 use record::Proto;
 use record::rows::{Confidence, Severity};
+use std::collections::BTreeSet;
 
 use super::accepting::{idle_listeners, is_long};
-use super::process_stopped::hold_of;
+use super::process_stopped::Held;
 use super::reach::Reach;
 use super::unread::{UnreadAt, UnreadOf};
 use super::words::{look_at, state};
@@ -32,10 +33,10 @@ fn ports(sample: &Sample) -> Vec<(u16, UnreadAt, &Holder, &str)> {
     if !is_long(sample) || sample.before.waiting.unread.len() < SOME as usize {
         return Vec::new();
     }
-    let idle = idle_listeners(sample);
+    let idle: BTreeSet<u16> = idle_listeners(sample).iter().map(|one| one.listener.port).collect();
+    let held = Held::new(sample);
     // A program that does not even accept, or does not run, is reported for that.
-    let is_explained =
-        |port: u16, owner| idle.iter().any(|idle| idle.listener.port == port) || hold_of(sample, owner).is_some();
+    let is_explained = |port: u16, owner| idle.contains(&port) || held.has(owner);
     let all = UnreadOf::new(sample).into_ports();
     let found = all.filter_map(|(port, of)| {
         let (owner, example) = sample.after.waiting.readers.get(&port)?;
@@ -47,7 +48,7 @@ fn ports(sample: &Sample) -> Vec<(u16, UnreadAt, &Holder, &str)> {
 }
 
 /// The ports for which this check has a finding: others need not report their single connections.
-pub(super) fn reported_ports(sample: &Sample) -> Vec<u16> {
+pub(super) fn reported_ports(sample: &Sample) -> BTreeSet<u16> {
     ports(sample).iter().map(|(port, ..)| *port).collect()
 }
 

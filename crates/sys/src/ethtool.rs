@@ -71,7 +71,7 @@ struct GuardedMemory {
 
 impl GuardedMemory {
     fn new(bytes: usize) -> Result<GuardedMemory, Errno> {
-        let page = usize::try_from(page_bytes()).map_err(|_| Errno::NOMEM)?;
+        let page = page_bytes();
         let bytes = bytes.div_ceil(page) * page;
         let (mapped, flags) = (bytes + page, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
         // SAFETY: a new mapping at an address that the kernel chooses overlaps no memory of ours.

@@ -27,10 +27,10 @@ impl Kernel {
     }
 }
 
-/// Size of a memory page in bytes.
-pub fn page_bytes() -> u64 {
+/// Size of a memory page in bytes: 4096 on x86_64; 4096, 16,384 or 65,536 on aarch64.
+pub fn page_bytes() -> usize {
     // SAFETY: sysconf takes an integer and touches no memory of ours.
-    u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
 }
 
 fn text(field: &[libc::c_char]) -> Box<str> {

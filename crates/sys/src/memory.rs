@@ -1,5 +1,7 @@
 //! Returning unused memory to the kernel.
 
+use crate::kernel::page_bytes;
+
 /// Returns free heap memory to the kernel; without this, memory from a burst stays with the process. Takes about 0.1
 /// ms per MiB. Does nothing if the C library has no function for it.
 pub fn trim() {
@@ -13,10 +15,11 @@ pub fn trim() {
 /// Fills `bytes`, which are on the heap, with zeros and returns their pages to the kernel; pages are allocated again
 /// on the next write. Takes about 0.1 ms per MiB.
 pub fn zero(bytes: &mut [u8]) {
-    const PAGE: usize = 4096;
-    let begin = bytes.as_ptr().align_offset(PAGE).min(bytes.len());
+    // madvise(2) rounds the length up: with pages that are larger than assumed, it would also clear what follows.
+    let page = page_bytes();
+    let begin = bytes.as_ptr().align_offset(page).min(bytes.len());
     let (head, rest) = bytes.split_at_mut(begin);
-    let (pages, tail) = rest.split_at_mut(rest.len() / PAGE * PAGE);
+    let (pages, tail) = rest.split_at_mut(rest.len() / page * page);
     head.fill(0);
     tail.fill(0);
     // SAFETY: whole pages that are borrowed mutably. Heap pages are private and anonymous: they read as zeros from
@@ -45,7 +48,7 @@ unsafe extern "C" fn release_segments(
     _: libc::size_t,
     _: *mut libc::c_void,
 ) -> libc::c_int {
-    const PAGE: u64 = 4096;
+    let page = page_bytes() as u64;
     // SAFETY: the C library passes a valid description of a loaded object with the stated number of program headers.
     let (base, headers) = unsafe {
         let info = &*info;
@@ -53,8 +56,8 @@ unsafe extern "C" fn release_segments(
     };
     let is_kept = |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_W == 0;
     for header in headers.iter().filter(is_kept) {
-        let begin = (base + header.p_vaddr) / PAGE * PAGE;
-        let bytes = (base + header.p_vaddr + header.p_memsz).next_multiple_of(PAGE) - begin;
+        let begin = (base + header.p_vaddr) / page * page;
+        let bytes = (base + header.p_vaddr + header.p_memsz).next_multiple_of(page) - begin;
         // SAFETY: a segment that is never written is mapped from the program's file: its pages return unchanged. A
         // segment that relocations have modified is marked writable in its header.
         unsafe {

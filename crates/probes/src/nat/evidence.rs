@@ -343,7 +343,7 @@ fn may_set(host: &Host, netns_id: u64) -> bool {
 fn page_bytes(host: &Host) -> u64 {
     let mut bytes = Vec::new();
     let read = host.bytes("page-bytes", "", &mut bytes, |into| {
-        into.extend_from_slice(&sys::page_bytes().to_le_bytes());
+        into.extend_from_slice(&(sys::page_bytes() as u64).to_le_bytes());
         Ok(())
     });
     // Nearly all machines have 4096; older recordings do not contain it.

@@ -2,11 +2,12 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 use super::call::{Command, address, address_mut, bpf, short_name};
-use super::mapped::{MappedMemory, page_bytes};
+use super::mapped::MappedMemory;
 use super::ring::Ring;
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
 use crate::fs;
+use crate::kernel::page_bytes;
 
 /// `enum bpf_map_type`: the kinds that have one value per possible CPU.
 const PER_CPU_KINDS: [u32; 4] = [5, 6, 10, 21];

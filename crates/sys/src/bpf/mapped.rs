@@ -83,9 +83,3 @@ pub(crate) unsafe fn unmap(start: NonNull<u8>, bytes: usize) {
     // SAFETY: the caller guarantees it. It cannot fail for an existing mapping.
     let _ = call("munmap", || unsafe { libc::munmap(start.as_ptr().cast(), bytes) }.into());
 }
-
-/// Size of a page in bytes.
-pub(super) fn page_bytes() -> usize {
-    // SAFETY: sysconf takes an integer.
-    usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
-}

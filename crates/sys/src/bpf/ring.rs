@@ -3,9 +3,10 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use super::mapped::{map, page_bytes, unmap};
+use super::mapped::{map, unmap};
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
+use crate::kernel::page_bytes;
 use crate::syscall::call;
 
 /// `BPF_RINGBUF_BUSY_BIT`: the program is still writing this record.

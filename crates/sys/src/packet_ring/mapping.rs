@@ -90,7 +90,12 @@ fn fetch_line(at: *const u8) {
         // SAFETY: a prefetch loads nothing into the program, and faults at no address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) };
     }
-    #[cfg(not(target_arch = "x86_64"))]
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: as above.
+    unsafe {
+        std::arch::asm!("prfm pldl1keep, [{at}]", at = in(reg) at, options(nostack, readonly, preserves_flags));
+    }
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
     let _ = at;
 }
 

@@ -10,6 +10,7 @@ use super::stamps::{self, StampClock};
 use super::whole::WholePackets;
 use crate::errno::{Errno, SysError};
 use crate::fd::Fd;
+use crate::kernel::page_bytes;
 use crate::socket::{AF_PACKET, SOCK_RAW, SOL_SOCKET, bind_bytes, get_bytes, open, set_bytes, set_number};
 use crate::syscall::call;
 
@@ -302,7 +303,9 @@ fn queue_whole_packets(fd: &Fd, bytes: usize) -> Result<(), SysError> {
 
 /// Requests a ring from the kernel; if memory is short, half the size, and so on.
 fn make_ring(fd: &Fd, request: &RingRequest<'_>) -> Result<(RingReader, usize), SysError> {
-    let mut bytes = request.ring_bytes.clamp(RING_BYTES_MIN / 4, 1 << 31).next_power_of_two();
+    // A block is a number of whole pages, and there are at least four of them.
+    let least = (RING_BYTES_MIN / 4).max(4 * page_bytes());
+    let mut bytes = request.ring_bytes.clamp(least, 1 << 31).next_power_of_two();
     loop {
         let (reader, fields) = plan(request.kind, bytes);
         let asked: Vec<u8> = fields.iter().flat_map(|field| field.to_ne_bytes()).collect();

@@ -44,7 +44,7 @@ impl CallChains {
     /// Opens the timer and ring of `cpu`, not started; see [`CpuClock::open`]. Takes 260 KiB of memory, which count
     /// against kernel.perf_event_mlock_kb.
     pub fn open(cpu: u32, hz: u32, depth: u16) -> Result<CallChains, SysError> {
-        let (clock, page) = (CpuClock::open_with(cpu, hz, WITH_CHAIN, depth)?, page_bytes() as usize);
+        let (clock, page) = (CpuClock::open_with(cpu, hz, WITH_CHAIN, depth)?, page_bytes());
         let (rights, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
         let start = map(clock.fd(), page * (1 + PAGES), 0, rights, flags);
         let start = start.map_err(|errno| SysError::new("mmap", format!("samples of CPU {cpu}"), errno))?;

@@ -316,7 +316,7 @@ INLINE void step(volatile struct walk *w, struct region *o, int portioned)
 	struct found *f = &o->found[PLACE(n)];
 	u64 next = h->rx_packets, last = h->rx_dropped, odd = next & 1;
 	f->node = node; f->from = from;
-	BARRIER();
+	FENCE();
 	/* pprev, read last: if it still points back, everything above was read from this entry. */
 	u64 back = h->tx_packets;
 	w->bad |= (back ^ from) | (-odd & (next ^ end) << (64 - NODES_AT)) | (next == 0);
@@ -472,7 +472,7 @@ INLINE void put_found(volatile struct walk *w, volatile struct region *o)
 	}
 	put_addresses(b, r, &o->orig, &o->reply);
 	if (parts & EXTENSIONS) { w->ext = (u64)CT(ext); put_extensions(w, b, r); }
-	BARRIER();
+	FENCE();
 	/* A freed entry has no reference, and the pprev of an entry that is now in another chain differs. */
 	if (!CT(ct_general.use.refs.counter) || !(b->status & IPS_CONFIRMED)) { w->gone++; return; }
 	w->bad = CAST(struct rtnl_link_stats64, w->node)->tx_packets ^ w->from;

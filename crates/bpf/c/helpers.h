@@ -133,6 +133,20 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 		ok_;                                                                                 \
 	})
 
+/* Reads and writes before this line are made before those after it, as other processors see them. x86 keeps reads in
+ * order, and writes, so that only the compiler must; elsewhere an exchange orders them, because atomic operations that
+ * return a value are full barriers (Documentation/atomic_t.txt; BPF JITs follow it). Only kernels for x86 have the type:
+ * there the verifier drops the branch. */
+#define FENCE()                                                                                      \
+	do {                                                                                         \
+		BARRIER();                                                                           \
+		if (!type_exists(struct gate_struct)) {                                              \
+			u64 word_ = 0;                                                               \
+			__sync_lock_test_and_set(&word_, 1);                                         \
+			BARRIER();                                                                   \
+		}                                                                                    \
+	} while (0)
+
 /* Properties of the running kernel's types, filled in by the loader: the verifier sees constants and drops the branch
  * that does not apply. */
 #define field_exists(field) __builtin_preserve_field_info(field, 2)

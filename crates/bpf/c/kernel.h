@@ -52,6 +52,8 @@ struct hlist_nulls_node { void *next, **pprev; } CORE;
 struct hlist_nulls_head { void *first; } CORE;
 /* A type that begins with a plain word, to read a chain's link as a number (a pointer would be followed). */
 struct rb_node { unsigned long __rb_parent_color; } CORE;
+/* An entry of the interrupt table, which only x86 has: see FENCE. */
+struct gate_struct { u16 offset_low; } CORE;
 /* Eight consecutive words, in every kernel since 2.6.35: their names have no meaning here. */
 struct rtnl_link_stats64 {
 	u64 rx_packets, tx_packets, rx_bytes, tx_bytes, rx_errors, tx_errors, rx_dropped, tx_dropped;

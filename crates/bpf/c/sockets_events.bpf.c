@@ -207,7 +207,7 @@ INLINE void set_owner_as(struct conn *conn, u32 pid)
 	memcpy(owner->comm, plain->group_leader->comm, sizeof(owner->comm));
 	owner->uid = plain->cred->uid.val;
 	owner->cgroup = plain->cgroups->dfl_cgrp->kn->id;
-	BARRIER();
+	FENCE();
 	owner->pid = pid;
 }
 
@@ -310,7 +310,7 @@ INLINE struct conn *claim(struct sock *sk, u64 key)
 
 INLINE void publish(struct conn *conn, u64 key, u64 flags)
 {
-	BARRIER();
+	FENCE();
 	*(volatile u64 *)&conn->key = key | flags | (conn->key & OLD);
 }
 

@@ -288,7 +288,7 @@ SEC("syscall") int walk_ehash(struct walk *ctx)
 			u32 row = w->row;
 			if (row > REGION - ROW_MAX) { w->status = FULL; break; }
 			w->row = row + put(w, o + row, t, 0);
-			BARRIER();
+			FENCE();
 			/* A socket that has left the table (no pprev) may also be in this chain as a time-wait
 			 * socket. */
 			if (c->skc_hash == w->seen && (u64)c->skc_nulls_node.pprev) continue;

@@ -183,7 +183,7 @@ fn line(outcome: &Outcome) -> String {
     let list = |answer: &Answer| if answer.found.is_empty() { "–".to_owned() } else { answer.ids().join(", ") };
     let Outcome { incident, ill, healthy } = outcome;
     format!(
-        "| {} | {:?} | {} | {} | {} | {} | {} |\n",
+        "| {} | {:?} | {} | {} | {} | {} | {} | {} |\n",
         incident.name,
         incident.at,
         incident.expected,
@@ -192,6 +192,7 @@ fn line(outcome: &Outcome) -> String {
             rank => rank.to_string(),
         },
         list(ill),
+        ill.found.first().map_or("–".to_owned(), |first| first.title.replace('|', "\\|")),
         ill.tried,
         list(healthy)
     )
@@ -213,8 +214,8 @@ fn table(outcomes: &[Outcome]) -> String {
 without the fault. The rank is the position of the expected finding. The commands that the first finding proposes are
 run where it proposes them: after a command that mends, the finding is gone or its loss is halved.
 
-| incident | host | expected | rank | findings | remedy | findings of the healthy twin |
-|---|---|---|--:|---|---|---|
+| incident | host | expected | rank | findings | first sentence | remedy | findings of the healthy twin |
+|---|---|---|--:|---|---|---|---|
 ",
     );
     outcomes.iter().for_each(|outcome| text.push_str(&line(outcome)));

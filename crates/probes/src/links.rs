@@ -11,6 +11,7 @@ use record::rows::CounterSource::Iface;
 use record::rows::Link;
 use record::{Accounting, Addr};
 use std::collections::BTreeMap;
+use sys::Host;
 
 use crate::probe::{InNetns, ProbeReader, note_error};
 
@@ -57,7 +58,11 @@ impl ProbeReader for LinkReader {
                 port: link.port,
                 is_overlay: [b"vxlan".as_slice(), b"geneve"].contains(&&*link.kind),
                 // An interface on top of another reports the lower one's mode, which has its own finding.
-                xdp: link.xdp.map(|xdp| XdpSeen { program: xdp.program, is_generic: xdp.mode == XDP_GENERIC }),
+                xdp: link.xdp.map(|xdp| XdpSeen {
+                    program: xdp.program,
+                    is_generic: xdp.mode == XDP_GENERIC,
+                    link: xdp_link(netns.host(), xdp.program),
+                }),
                 mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
             });
         }
@@ -69,6 +74,18 @@ impl ProbeReader for LinkReader {
         let duplicates = links.addrs6.iter().filter(|addr| addr.flags & DUPLICATE != 0);
         around.duplicates = duplicates.map(|addr| (text(&addr.iface), Addr::V6(addr.addr))).collect();
     }
+}
+
+/// The BPF link that holds an XDP program; `None` if there is none, or if this process may not list links
+/// (CAP_SYS_ADMIN): the check says what to do then.
+fn xdp_link(host: &Host, program: u32) -> Option<u32> {
+    let mut bytes = Vec::new();
+    let read = |into: &mut Vec<u8>| {
+        into.extend_from_slice(&sys::bpf::link_of_program(program)?.unwrap_or(0).to_le_bytes());
+        Ok(())
+    };
+    host.bytes("bpf link of a program", &program.to_string(), &mut bytes, read).ok()?;
+    bytes.first_chunk().map(|id| u32::from_le_bytes(*id)).filter(|id| *id != 0)
 }
 
 /// Maximum number of veth pairs whose other end is read.

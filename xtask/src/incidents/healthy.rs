@@ -75,7 +75,7 @@ fn line(outcome: &Outcome) -> String {
 fn table(outcomes: &[Outcome]) -> String {
     let calm = outcomes.iter().filter(|one| one.is_calm()).count();
     let mut text = String::from(
-        "`cargo xtask incidents --healthy` makes lively traffic without a fault, runs `netwren doctor --for 3` on the \
+        "`cargo xtask incidents --healthy` makes lively traffic without a fault, runs `netwren doctor --for 2` on the \
          host\nin the second column and writes this table. Only hints are allowed (docs/adr/0041).\n\n\
          | healthy load | host | findings |\n|---|---|---|\n",
     );

@@ -104,6 +104,10 @@ fn change(first: &Found, command: &str, is_elsewhere: bool, patient: &dyn Patien
     if (is_elsewhere || patient.is_machine()) && !settings(command).iter().all(|path| patient.restores(path)) {
         return Ok(Tried::SaysWhere);
     }
+    // A tap, which takes the place of a card, has nobody to negotiate with.
+    if command.starts_with("ethtool -s tap") {
+        return Ok(Tried::Missing("other end that negotiates".to_owned()));
+    }
     match patient.run(command, is_elsewhere)? {
         0 => {}
         127 => return Ok(Tried::Missing(command.split(' ').next().unwrap_or_default().to_owned())),
@@ -129,6 +133,7 @@ fn has_gap(command: &str) -> bool {
 /// True if the command changes something: it does not only show it.
 fn is_change(command: &str) -> bool {
     const CHANGES: &[&str] = &[
+        "bpftool link detach",
         "ethtool -",
         "ip -6 addr flush",
         "ip addr ",

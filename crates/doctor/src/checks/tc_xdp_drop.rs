@@ -119,11 +119,16 @@ fn attached(link: &LinkSeen, xdp: XdpSeen) -> record::rows::Evidence {
 
 fn remedies(draft: FindingBuilder<'_>, link: &LinkSeen, xdp: XdpSeen) {
     let (name, mode) = (argument(&link.name, "IFACE"), if xdp.is_generic { "xdpgeneric" } else { "xdpdrv" });
-    draft.remedy(format!("bpftool prog show id {}", xdp.program), "shows the program and its maps", "").remedy(
-        format!("ip link set dev {name} {mode} off"),
-        "detaches the program, unless another program holds it through a link (`bpftool link`)",
-        "its owner (a load balancer, a filter against floods) no longer sees the packets",
-    );
+    let draft = draft.remedy(format!("bpftool prog show id {}", xdp.program), "shows the program and its maps", "");
+    let risk = "its owner (a load balancer, a filter against floods) no longer sees the packets";
+    match xdp.link {
+        Some(link) => draft.remedy(format!("bpftool link detach id {link}"), "detaches the program", risk),
+        None => draft.remedy(
+            format!("ip link set dev {name} {mode} off"),
+            "detaches the program, unless another program holds it through a link (`bpftool link`)",
+            risk,
+        ),
+    };
 }
 
 /// Returns the packets of an interface in both directions.

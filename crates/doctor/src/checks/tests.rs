@@ -262,7 +262,7 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     ("tcp-signature", Severity::Hint, |sample| sample.counters_of(&[(Netstat, "TcpExtTCPMD5Unexpected", "", 2, 11)])),
     ("tc-xdp-drop", Severity::Warning, |sample| dropped(sample, drop_of("NOT_SPECIFIED", "veth_xdp_rcv_skb", 9))),
     ("tc-xdp-drop", Severity::Warning, |sample| {
-        let xdp = Some(XdpSeen { program: 7, is_generic: false });
+        let xdp = Some(XdpSeen { program: 7, is_generic: false, link: None });
         sample.around.links.insert(0, LinkSeen { index: 9, name: "eth9".into(), xdp, ..LinkSeen::default() });
         sample.around.drops = Some(Vec::new());
         sample.counters_of(&[(Iface, "rx_dropped", "eth9", 0, 80), (Iface, "rx_packets", "eth9", 0, 400)]);
@@ -1274,7 +1274,7 @@ fn programs_of_cgroups_and_filters_of_sockets_are_told_apart() {
 #[test]
 fn drops_in_a_driver_are_those_of_its_xdp_program() {
     let with = |is_generic| {
-        let xdp = Some(XdpSeen { program: 7, is_generic });
+        let xdp = Some(XdpSeen { program: 7, is_generic, link: None });
         let mut sample = Sample::of(&[(Iface, "rx_dropped", "eth9", 0, 40), (Iface, "rx_packets", "eth9", 0, 400)]);
         sample.around.drops = Some(Vec::new());
         sample.around.links.push(LinkSeen { index: 9, name: "eth9".into(), xdp, ..LinkSeen::default() });

@@ -22,6 +22,8 @@ pub(super) enum Command {
     MapFreeze = 22,
     MapLookupBatch = 24,
     LinkCreate = 28,
+    LinkById = 30,
+    LinkNextId = 31,
     IterCreate = 33,
 }
 
@@ -44,6 +46,8 @@ impl Command {
             Command::MapFreeze => "bpf_map_freeze",
             Command::MapLookupBatch => "bpf_map_lookup_batch",
             Command::LinkCreate => "bpf_link_create",
+            Command::LinkById => "bpf_link_by_id",
+            Command::LinkNextId => "bpf_link_next_id",
             Command::IterCreate => "bpf_iter_create",
         }
     }

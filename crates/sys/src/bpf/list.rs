@@ -1,4 +1,4 @@
-//! The BPF programs that are loaded on this host.
+//! The BPF programs that are loaded on this host, and the links that hold them.
 use super::call::{Command, bpf};
 use crate::errno::{Errno, SysError, escape_bytes};
 use crate::fd::Fd;
@@ -28,28 +28,44 @@ struct FactsAttr {
     facts: u64,
 }
 
-/// Maximum number of programs listed: a bound for the loop, far above what hosts have.
-const PROGRAMS_MAX: usize = 1 << 16;
+/// Maximum number of programs or links listed: a bound for the loop, far above what hosts have.
+const LISTED_MAX: usize = 1 << 16;
 /// `struct bpf_prog_info`: type, id, …, name at 64.
 const FACTS_BYTES: usize = 80;
 const NAME_AT: usize = 64;
 
 /// All programs loaded on this host. Needs CAP_SYS_ADMIN. Three system calls per program.
 pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
-    let failed = |errno| SysError::new(Command::ProgNextId.name(), "the list of BPF programs", errno);
+    list(Command::ProgNextId, "the list of BPF programs", read_program)
+}
+
+/// `struct bpf_link_info`: type, id, the program's id.
+const LINK_PROGRAM_WORD: usize = 2;
+
+/// The id of a link that holds this program: it is detached by `bpftool link detach id ID`, and not by other programs
+/// that know only the interface. `None` if no link holds it. Needs CAP_SYS_ADMIN. Three system calls per link.
+pub fn link_of_program(program: u32) -> Result<Option<u32>, SysError> {
+    let read =
+        |id| Ok((id, read_facts::<{ LINK_PROGRAM_WORD + 1 }>(&open(Command::LinkById, id)?)?[LINK_PROGRAM_WORD]));
+    let links: Vec<(u32, u32)> = list(Command::LinkNextId, "the list of BPF links", read)?;
+    Ok(links.iter().find(|(_, of)| *of == program).map(|(id, _)| *id))
+}
+
+/// Reads all objects of a kind; those that end in the meantime are left out.
+fn list<T>(next: Command, what: &str, read: impl Fn(u32) -> Result<T, Errno>) -> Result<Vec<T>, SysError> {
+    let failed = |errno| SysError::new(next.name(), what, errno);
     let mut found = Vec::new();
     let mut id = 0;
-    while found.len() < PROGRAMS_MAX {
+    while found.len() < LISTED_MAX {
         let mut attr = IdAttr { id, next: 0, flags: 0 };
-        // SAFETY: IdAttr is the layout of PROG_GET_NEXT_ID and holds no address.
-        match unsafe { bpf(Command::ProgNextId, &mut attr) } {
+        // SAFETY: IdAttr is the layout of PROG_GET_NEXT_ID and of LINK_GET_NEXT_ID, and holds no address.
+        match unsafe { bpf(next, &mut attr) } {
             Ok(_) => id = attr.next,
             Err(Errno::NOENT) => break,
             Err(errno) => return Err(failed(errno)),
         }
-        match read_program(id) {
-            Ok(program) => found.push(program),
-            // The program was unloaded in the meantime.
+        match read(id) {
+            Ok(one) => found.push(one),
             Err(errno) if errno.is_missing_object() => {}
             Err(errno) => return Err(failed(errno)),
         }
@@ -57,21 +73,42 @@ pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
     Ok(found)
 }
 
-/// Indexes of 64-bit words in `struct bpf_prog_info`: `recursion_misses` (Linux 5.12), and the next word, whose first
-/// half is `verified_insns` (5.16).
-const MISSES_WORD: usize = 26;
-const VERIFIED_WORD: usize = 27;
+/// Opens a program or a link by its id.
+fn open(by_id: Command, id: u32) -> Result<Fd, Errno> {
+    let mut attr = IdAttr { id, next: 0, flags: 0 };
+    // SAFETY: IdAttr is the layout of PROG_GET_FD_BY_ID and of LINK_GET_FD_BY_ID, and holds no address.
+    let fd = unsafe { bpf(by_id, &mut attr) }?;
+    // SAFETY: the kernel just returned this descriptor to us alone.
+    Ok(unsafe { Fd::take(fd) })
+}
+
+/// The first words of what the kernel knows of an object.
+fn read_facts<const WORDS: usize>(object: &Fd) -> Result<[u32; WORDS], Errno> {
+    let mut facts = [0u32; WORDS];
+    let (fd, bytes) = (object.raw() as u32, size_of_val(&facts) as u32);
+    let mut attr = FactsAttr { fd, bytes, facts: facts.as_mut_ptr() as u64 };
+    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is that of `bytes` bytes to be written. The
+    // zeros in them (addresses of lists) request nothing.
+    unsafe { bpf(Command::ObjectFacts, &mut attr) }?;
+    Ok(facts)
+}
+
+/// Indexes of 32-bit words in `struct bpf_prog_info`: the halves of `recursion_misses` (Linux 5.12), and
+/// `verified_insns` (5.16).
+const MISSES_WORD: usize = 52;
+const VERIFIED_WORD: usize = 54;
 
 /// How often a program was skipped because it was already running on the same CPU: an interrupt occurred while it ran.
 /// Counted since Linux 5.12, for tracepoints since 6.1; 0 before. One system call.
 pub fn missed_runs(program: &Fd) -> Result<u64, Errno> {
-    Ok(first_facts(program)?[MISSES_WORD])
+    let facts = read_facts::<{ MISSES_WORD + 2 }>(program)?;
+    Ok(u64::from(facts[MISSES_WORD]) | u64::from(facts[MISSES_WORD + 1]) << 32)
 }
 
 /// Number of instructions that the verifier processed when the program was loaded, counting repeated visits. It is a
 /// measure of the cost of loading. 0 before Linux 5.16. One system call.
 pub fn verified_instructions(program: &Fd) -> Result<u32, Errno> {
-    Ok(first_facts(program)?[VERIFIED_WORD] as u32)
+    Ok(read_facts::<{ VERIFIED_WORD + 1 }>(program)?[VERIFIED_WORD])
 }
 
 #[repr(C)]
@@ -96,30 +133,10 @@ pub fn count_cgroup_programs(cgroup: &Fd, attach: u32) -> Result<u32, Errno> {
     Ok(attr.count)
 }
 
-fn first_facts(program: &Fd) -> Result<[u64; VERIFIED_WORD + 1], Errno> {
-    let mut facts = [0u64; VERIFIED_WORD + 1];
-    let (fd, bytes) = (program.raw() as u32, size_of_val(&facts) as u32);
-    let mut attr = FactsAttr { fd, bytes, facts: facts.as_mut_ptr() as u64 };
-    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is that of `bytes` bytes to be written. The
-    // zeros in them (addresses of lists) request nothing.
-    unsafe { bpf(Command::ObjectFacts, &mut attr) }?;
-    Ok(facts)
-}
-
 fn read_program(id: u32) -> Result<LoadedProgram, Errno> {
-    let mut attr = IdAttr { id, next: 0, flags: 0 };
-    // SAFETY: as in `loaded_programs`.
-    let fd = unsafe { bpf(Command::ProgById, &mut attr) }?;
-    // SAFETY: the kernel just returned this descriptor to us alone.
-    let fd = unsafe { Fd::take(fd) };
-    let mut facts = [0u64; FACTS_BYTES / 8];
-    let mut attr = FactsAttr { fd: fd.raw() as u32, bytes: FACTS_BYTES as u32, facts: facts.as_mut_ptr() as u64 };
-    // SAFETY: FactsAttr is the layout of OBJ_GET_INFO_BY_FD; the address is that of FACTS_BYTES bytes to be written.
-    // The zeros in them (addresses of lists) request nothing.
-    unsafe { bpf(Command::ObjectFacts, &mut attr) }?;
+    let facts = read_facts::<{ FACTS_BYTES / 4 }>(&open(Command::ProgById, id)?)?;
     let bytes: Vec<u8> = facts.iter().flat_map(|word| word.to_ne_bytes()).collect();
     let name = bytes.get(NAME_AT..).unwrap_or_default();
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-    let kind = bytes.first_chunk().map_or(0, |kind| u32::from_ne_bytes(*kind));
-    Ok(LoadedProgram { id, kind, name: escape_bytes(name) })
+    Ok(LoadedProgram { id, kind: facts[0], name: escape_bytes(name) })
 }

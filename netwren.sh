@@ -17,13 +17,15 @@ usage: ./netwren.sh COMMAND
   run [-- ARGS]     build the release binary and run it; without ARGS it
                     shows the whole host on one screen
   test              install the packages that the tests need, then run all checks and tests
-  build             build the static release binary: $CARGO_TARGET_DIR/netwren (default: target/netwren)
+  build [ARCH]      build the static release binary: $CARGO_TARGET_DIR/netwren (default: target/netwren); for
+                    another processor (x86_64, aarch64): target/netwren-ARCH
   package FORMAT …  build, and write packages to $CARGO_TARGET_DIR/packages; FORMAT: deb, rpm, tar, oci
   install [PREFIX]  install binary, man pages and shell completions (PREFIX: /usr/local; DESTDIR is honoured)
   bench [ARGS]      compare with ss, netstat, lstf, conntrack and ulogd2 (see: cargo xtask bench --help)
   faults log        make receivers, disks and programs fail, and show how much netwren and ulogd2 lose
   lab NAME          reproduce a problem and show netwren's output; NAME is: nat
-  kernels [NAME …]  run the release binary on distributions' kernels in an emulator (5.10, 6.1, 6.8, 6.12)
+  kernels [NAME …]  run the release binary on distributions' kernels in an emulator (5.10, 6.1, 6.8, 6.12, and
+                    for aarch64 6.1-arm64, 6.12-arm64, 6.12-arm64-16k)
   help              print this text
 
 Missing packages are installed with apt-get (as root or with sudo); a message is printed before.
@@ -191,27 +193,70 @@ need_compiler() {
     need_cargo
 }
 
+# Installs what builds the program for another processor: Debian's cross compiler, and Rust's standard library for it.
+need_cross_compiler() {
+    local arch=$1 target=$2 debian
+    case $arch in
+        aarch64) debian=arm64 ;;
+        x86_64) debian=amd64 ;;
+        *) die "no processor $arch; those known are: x86_64, aarch64" ;;
+    esac
+    need_packages "gcc-${arch//_/-}-linux-gnu=$arch-linux-gnu-gcc" \
+        "libc6-dev-$debian-cross=/usr/$arch-linux-gnu/lib/libc.a"
+    local name=${target//-/_}
+    export "CC_$name=$arch-linux-gnu-gcc" "CARGO_TARGET_${name^^}_LINKER=$arch-linux-gnu-gcc"
+    [[ ! -d $(rustc --print sysroot)/lib/rustlib/$target/lib ]] || return 0
+    if command -v rustup >/dev/null; then
+        say "installing Rust's standard library: rustup target add $target"
+        rustup target add "$target" >&2
+        return
+    fi
+    # The library must have exactly the compiler's version.
+    local package=libstd-rust-dev
+    [[ $(dpkg-query -W -f '${Package}' rustc-web 2>/dev/null) != rustc-web ]] || package=libstd-rust-web-dev
+    say "adding the packages of $debian to this system: dpkg --add-architecture $debian"
+    as_root dpkg --add-architecture "$debian"
+    apt_install "$package:$debian"
+}
+
 # --- commands ---------------------------------------------------------------------------
 
+# The path of the program for a processor; without a name, for this host's.
+binary_of() {
+    if [[ -z ${1:-} || $1 == "$(uname -m)" ]]; then echo "$BINARY"; else echo "$BINARY-$1"; fi
+}
+
+# build [ARCH]
 build() {
     need_compiler
     # Stores relocations as a bitmap (DT_RELR, glibc 2.36): a short run causes 168 page faults instead of 183.
-    local host flags="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs ${RUSTFLAGS:-}"
-    host=$(rustc -vV | sed -n 's/^host: //p')
-    say "building the static release binary (30 s to 2 min the first time)"
+    local target flags="-C target-feature=+crt-static -C link-arg=-Wl,-z,pack-relative-relocs ${RUSTFLAGS:-}"
+    local binary
+    binary=$(binary_of "${1:-}")
+    target=$(rustc -vV | sed -n 's/^host: //p')
+    if [[ $binary != "$BINARY" ]]; then
+        target=$1-unknown-linux-gnu
+        need_cross_compiler "$1" "$target"
+    fi
+    say "building the static release binary (1 to 5 min the first time)"
     # With an explicit target, the static flags do not apply to build scripts and proc-macros.
     RUSTFLAGS=${flags% } cargo build --locked --release --package netwren --bin netwren \
-        --features postgres --target "$host" --target-dir "$TARGET_DIR"
+        --features postgres --target "$target" --target-dir "$TARGET_DIR"
     # mv replaces the file instead of overwriting it, so an old binary can still be running.
-    cp "$TARGET_DIR/$host/release/netwren" "$BINARY.new"
-    mv -f "$BINARY.new" "$BINARY"
-    say "built $BINARY"
+    cp "$TARGET_DIR/$target/release/netwren" "$binary.new"
+    mv -f "$binary.new" "$binary"
+    say "built $binary"
 }
 
 run() {
     [[ ${1:-} != -- ]] || shift
+    say "builds netwren and runs it once: 3 to 5 minutes the first time, then a second; nothing is installed but" \
+        "missing packages"
     build
-    exec "$BINARY" "$@"
+    local code=0
+    "$BINARY" "$@" || code=$?
+    say "the program is $BINARY; to install it: ./netwren.sh install"
+    return "$code"
 }
 
 install_files() {
@@ -231,8 +276,16 @@ install_files() {
 
 package_files() {
     if [[ " $* " == *" rpm "* ]]; then need_packages rpm=rpmbuild; fi
-    build
-    cargo xtask package --binary "$BINARY" --into "$TARGET_DIR/packages" "$@"
+    local arch="" word previous=""
+    for word in "$@"; do
+        case $previous:$word in
+            --arch:*) arch=$word ;;
+            *:--arch=*) arch=${word#--arch=} ;;
+        esac
+        previous=$word
+    done
+    build "$arch"
+    cargo xtask package --binary "$(binary_of "$arch")" --into "$TARGET_DIR/packages" "$@"
 }
 
 bench() {
@@ -271,10 +324,11 @@ lab() {
 
 kernels() {
     need_packages qemu-system-x86=qemu-system-x86_64 busybox-static=busybox cpio=cpio kmod=depmod nftables=nft \
-        curl=curl xz-utils=xz zstd=zstd iproute2=devlink dropwatch=dropwatch \
+        curl=curl xz-utils=xz zstd=zstd iproute2=devlink dropwatch=dropwatch qemu-system-arm=qemu-system-aarch64 \
         ca-certificates=/etc/ssl/certs/ca-certificates.crt
-    build
-    NETWREN_BIN=$BINARY cargo xtask kernels "$@"
+    if [[ $# -eq 0 || " $* " != *"-arm64"* ]]; then build x86_64; fi
+    if [[ $# -eq 0 || " $* " == *"-arm64"* ]]; then build aarch64; fi
+    cargo xtask kernels "$@"
 }
 
 # The programs that ship log records, for comparison.
@@ -462,7 +516,7 @@ main() {
     case $command in
         run) run "$@" ;;
         test) test_all ;;
-        build) build ;;
+        build) build "$@" ;;
         package) package_files "$@" ;;
         install) install_files "$@" ;;
         bench) bench "$@" ;;

@@ -22,6 +22,7 @@ mod screen;
 mod tasks;
 pub(crate) mod worker;
 
+use crate::package::Arch;
 use crate::root;
 use anyhow::{Context, Result, bail, ensure};
 use contestants::{Binaries, Contestant};
@@ -173,6 +174,14 @@ pub(crate) fn binary() -> Result<PathBuf> {
     let binary = std::env::var_os("NETWREN_BIN").map_or_else(|| target().join("netwren"), PathBuf::from);
     ensure!(binary.is_file(), "no {}: run ./netwren.sh build first", binary.display());
     Ok(binary.canonicalize()?)
+}
+
+/// The static release binary for a processor: for this host's as [`binary`], for others where `./netwren.sh build ARCH`
+/// leaves it. It may not exist.
+pub(crate) fn binary_for(arch: Arch) -> PathBuf {
+    let name = arch.rpm();
+    let other = || target().join(format!("netwren-{name}"));
+    if name == std::env::consts::ARCH { binary().unwrap_or_else(|_| target().join("netwren")) } else { other() }
 }
 
 /// Open files of a process that does not use the network.

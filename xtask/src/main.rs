@@ -47,7 +47,7 @@ fn chore() -> Result<()> {
         Some(("bpf", args)) => objects::run(args.get_flag("any-clang")),
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
         Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
-        Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), &bench::binary()?),
+        Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), bench::binary_for),
         Some(("incidents", args)) => {
             let flag = |name| args.get_flag(name);
             incidents::run(incidents::Choice {
@@ -73,8 +73,8 @@ fn chore() -> Result<()> {
 }
 
 fn package_files(args: &ArgMatches) -> Result<()> {
-    let arch = package::Arch::of(args.get_one::<String>("arch").map_or("x86_64", String::as_str));
-    let binary = args.get_one("binary").cloned().map_or_else(bench::binary, Ok)?;
+    let arch = package::Arch::of(args.get_one::<String>("arch").map_or(std::env::consts::ARCH, String::as_str));
+    let binary = args.get_one("binary").cloned().unwrap_or_else(|| bench::binary_for(arch));
     let folder = args.get_one("into").cloned().unwrap_or_else(|| root::path().join("target/packages"));
     strings(args, "format").iter().try_for_each(|format| package::run(format, arch, &binary, &folder))
 }
@@ -158,8 +158,8 @@ fn package_command() -> Command {
     Command::new("package")
         .about("Packages the program that ./netwren.sh build made (rpm needs rpmbuild)")
         .arg(Arg::new("format").required(true).num_args(1..).value_parser(package::FORMATS))
-        .arg(Arg::new("arch").long("arch").value_parser(package::Arch::NAMES).help("default: x86_64"))
-        .arg(path("binary", "the program; default: target/netwren"))
+        .arg(Arg::new("arch").long("arch").value_parser(package::Arch::NAMES).help("default: this host's"))
+        .arg(path("binary", "the program; default: where ./netwren.sh build leaves it"))
         .arg(path("into", "folder to write to; default: target/packages"))
 }
 

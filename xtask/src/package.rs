@@ -35,11 +35,13 @@ impl Arch {
         if name == "aarch64" { Arch::Aarch64 } else { Arch::X86_64 }
     }
 
-    fn rpm(self) -> &'static str {
+    /// Its name as `uname -m` prints it, and in rpm packages.
+    pub(crate) fn rpm(self) -> &'static str {
         if self == Arch::Aarch64 { "aarch64" } else { "x86_64" }
     }
 
-    fn debian(self) -> &'static str {
+    /// Its name in Debian.
+    pub(crate) fn debian(self) -> &'static str {
         if self == Arch::Aarch64 { "arm64" } else { "amd64" }
     }
 

@@ -1,7 +1,8 @@
 //! The content of the emulated machine: busybox, the binary, and a script that compares the backends.
 
+use super::programs::Programs;
 use super::{Kernel, must};
-use anyhow::{Context, Result, ensure};
+use anyhow::{Result, ensure};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -339,7 +340,7 @@ const QUEUE: &str = "table ip handed {
 ";
 
 /// Builds a file system in memory with the script as its first process.
-pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<PathBuf> {
+pub(super) fn initrd(kernel: &Kernel, binary: &Path, programs: &Programs, folder: &Path) -> Result<PathBuf> {
     let tree = folder.join("guest");
     if tree.exists() {
         fs::remove_dir_all(&tree)?;
@@ -348,18 +349,11 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
         fs::create_dir_all(tree.join(dir))?;
     }
     symlink("bin", tree.join("sbin"))?;
-    let busybox = testkit::tool::find("busybox").context("busybox is gone")?;
-    fs::copy(busybox, tree.join("bin/busybox"))?;
     for applet in APPLETS {
         symlink("busybox", tree.join("bin").join(applet))?;
     }
-    copy_program(binary, "netwren", &tree)?;
-    for name in ["nft", "devlink", "dropwatch"] {
-        copy_program(&testkit::tool::find(name).with_context(|| format!("{name} is gone"))?, name, &tree)?;
-    }
-    // With libstdbuf a program writes each line at once.
-    fs::create_dir_all(tree.join("lib"))?;
-    fs::copy("/usr/libexec/coreutils/libstdbuf.so", tree.join("lib/libstdbuf.so"))?;
+    fs::copy(binary, tree.join("bin/netwren"))?;
+    programs.copy_to(&tree)?;
     fs::write(tree.join("nat.nft"), RULES)?;
     fs::write(tree.join("queue.nft"), QUEUE)?;
     copy_modules(kernel, &tree)?;
@@ -367,19 +361,6 @@ pub(super) fn initrd(kernel: &Kernel, binary: &Path, folder: &Path) -> Result<Pa
     fs::write(&init, [INIT, WATCHING].concat())?;
     fs::set_permissions(&init, fs::Permissions::from_mode(0o755))?;
     pack(&tree, &folder.join("initrd.gz"))
-}
-
-/// Copies a program of this host together with its shared libraries.
-fn copy_program(program: &Path, name: &str, tree: &Path) -> Result<()> {
-    let listed = Command::new("ldd").arg(program).output().context("ldd")?;
-    let listed = String::from_utf8_lossy(&listed.stdout).into_owned();
-    for library in listed.split_whitespace().filter(|word| word.starts_with('/')) {
-        let to = tree.join(library.trim_start_matches('/'));
-        fs::create_dir_all(to.parent().context("a library in no folder")?)?;
-        fs::copy(library, to)?;
-    }
-    fs::copy(program, tree.join("bin").join(name))?;
-    Ok(())
 }
 
 /// Copies the modules and decompresses them, because busybox may not support their compression.

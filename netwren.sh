@@ -346,6 +346,23 @@ need_packet_peers() {
         || say "tshark could not be unpacked: the tests cannot check that it reads our files"
 }
 
+# The programs that check packaging/kubernetes and packaging/ansible. Debian lacks one of them and has an old version of
+# the other, so they get a Python environment below target/. If they cannot be downloaded, their tests are skipped.
+need_deployment_judges() {
+    local tools=$TARGET_DIR/tools/python
+    local judges=(kubernetes-validate==1.37.0 ansible-lint==26.10.1 ansible-core==2.19.14)
+    if [[ $(cat "$tools/installed" 2>/dev/null) == "${judges[*]}" ]]; then return; fi
+    if ! python3 -c 'import ensurepip' 2>/dev/null; then need_packages python3-venv=/no/such/file; fi
+    say "installing into $tools: ${judges[*]}"
+    if python3 -m venv --clear "$tools" \
+        && "$tools/bin/pip" install --quiet --no-compile --retries 2 --disable-pip-version-check "${judges[@]}"; then
+        printf '%s\n' "${judges[*]}" >"$tools/installed"
+        return
+    fi
+    say "ATTENTION: these programs could not be installed: their tests will be skipped, each with a message"
+    export NETWREN_WITHOUT_PYTHON_TOOLS=1
+}
+
 # No distribution contains lstf. If Go or the module is not available, bench skips lstf and says so.
 need_lstf() {
     command -v go >/dev/null || return 0
@@ -375,6 +392,7 @@ test_all() {
         zsh=zsh fish=fish jq=jq rpm=rpmbuild lintian=lintian skopeo=skopeo umoci=umoci
     need_log_peers
     need_packet_peers
+    need_deployment_judges
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)

@@ -5,6 +5,8 @@
 
 mod bench;
 mod bounds;
+#[cfg(test)]
+mod deploy;
 mod faults;
 mod findings;
 mod fresh;

@@ -20,6 +20,8 @@ usage: ./netwren.sh COMMAND
   build [ARCH]      build the static release binary: $CARGO_TARGET_DIR/netwren (default: target/netwren); for
                     another processor (x86_64, aarch64): target/netwren-ARCH
   package FORMAT …  build, and write packages to $CARGO_TARGET_DIR/packages; FORMAT: deb, rpm, tar, oci
+  release VERSION … build, and write all files of a release to $CARGO_TARGET_DIR/release-VERSION: packages, digests,
+                    apt and rpm repositories; docs/releasing.md lists the options
   install [PREFIX]  install binary, man pages and shell completions (PREFIX: /usr/local; DESTDIR is honoured)
   bench [ARGS]      compare with ss, netstat, lstf, conntrack and ulogd2 (see: cargo xtask bench --help)
   faults log        make receivers, disks and programs fail, and show how much netwren and ulogd2 lose
@@ -288,6 +290,29 @@ package_files() {
     cargo xtask package --binary "$(binary_of "$arch")" --into "$TARGET_DIR/packages" "$@"
 }
 
+# release_files VERSION OPTIONS…: the checks run first, because the build takes minutes.
+release_files() {
+    case ${1:-} in
+        [0-9]*) ;;
+        -h | --help) usage; return ;;
+        *) say "release needs a version: ./netwren.sh release 0.1.0"; exit 2 ;;
+    esac
+    need_packages git=git rpm=rpmbuild createrepo-c=createrepo_c gnupg=gpg
+    need_compiler
+    cargo fetch --locked --quiet
+    cargo xtask release "$@" --check
+    if [[ " $* " == *" --check "* ]]; then return; fi
+    local own=()
+    # A program that is already built can be given.
+    if [[ " $* " != *" --binary $(uname -m)="* ]]; then
+        build
+        own=(--binary "$(uname -m)=$BINARY")
+    fi
+    local into=()
+    if [[ " $* " != *" --into"* ]]; then into=(--into "$TARGET_DIR/release-$1"); fi
+    cargo xtask release "$@" "${own[@]}" "${into[@]}"
+}
+
 bench() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft
     # If no benchmark is named, all of them run.
@@ -389,7 +414,8 @@ root_is_mounted() {
 test_all() {
     need_packages iproute2=ss net-tools=netstat conntrack=conntrack nftables=nft git=git procps=ps python3=python3 \
         strace=strace shellcheck=shellcheck openssl=openssl netbase=/etc/protocols systemd=systemd-analyze \
-        zsh=zsh fish=fish jq=jq rpm=rpmbuild lintian=lintian skopeo=skopeo umoci=umoci
+        zsh=zsh fish=fish jq=jq rpm=rpmbuild lintian=lintian skopeo=skopeo umoci=umoci \
+        gnupg=gpg createrepo-c=createrepo_c dnf=dnf
     need_log_peers
     need_packet_peers
     need_deployment_judges
@@ -536,6 +562,7 @@ main() {
         test) test_all ;;
         build) build "$@" ;;
         package) package_files "$@" ;;
+        release) release_files "$@" ;;
         install) install_files "$@" ;;
         bench) bench "$@" ;;
         faults) faults "$@" ;;

@@ -17,10 +17,11 @@ mod kernels;
 mod lab;
 mod objects;
 mod package;
+mod release;
 mod root;
 mod tidy;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use clap::{Arg, ArgMatches, Command, value_parser};
 use std::process::ExitCode;
 
@@ -60,6 +61,7 @@ fn chore() -> Result<()> {
             })
         }
         Some(("package", args)) => package_files(args),
+        Some(("release", args)) => release::run(&release_options(args)?),
         Some(("lab", args)) => lab::run(&lab_options(args)),
         Some(("bench", args)) => bench::run(&bench_options(args)?),
         Some(("faults", args)) => {
@@ -94,6 +96,7 @@ fn commands() -> Command {
         .subcommand(kernels_command())
         .subcommand(incidents_command())
         .subcommand(package_command())
+        .subcommand(release_command())
         .subcommand(lab_command())
         .subcommand(bench_command())
         .subcommand(faults_command())
@@ -165,6 +168,32 @@ fn package_command() -> Command {
         .arg(path("into", "folder to write to; default: target/packages"))
 }
 
+fn release_command() -> Command {
+    let flag = |name: &'static str, help: &'static str| Arg::new(name).long(name).num_args(0).help(help);
+    Command::new("release")
+        .about("Writes packages, digests, the list of crates and apt and rpm repositories (docs/releasing.md)")
+        .arg(Arg::new("version").required(true).help("the workspace's version"))
+        .arg(
+            Arg::new("binary")
+                .long("binary")
+                .value_name("ARCH=PATH")
+                .action(clap::ArgAction::Append)
+                .help("a program, for x86_64 or aarch64; default: target/netwren of this machine"),
+        )
+        .arg(
+            Arg::new("into")
+                .long("into")
+                .value_name("PATH")
+                .value_parser(value_parser!(std::path::PathBuf))
+                .help("folder to write to; default: target/release-VERSION"),
+        )
+        .arg(Arg::new("url").long("url").help("address of that folder for users; default: $NETWREN_RELEASE_URL"))
+        .arg(flag("unsigned", "signs nothing; otherwise NETWREN_RELEASE_KEY names the GnuPG key"))
+        .arg(flag("write", "writes today's date into the top section of CHANGELOG.md"))
+        .arg(flag("tag", "makes the tag vVERSION at the end"))
+        .arg(flag("check", "only checks that the repository and the key are ready"))
+}
+
 fn lab_command() -> Command {
     let number = |name: &'static str, default: &'static str, help: &'static str| {
         Arg::new(name)
@@ -233,6 +262,28 @@ fn fuzz_options(args: &ArgMatches) -> fuzz::Options {
         only: strings(args, "target"),
         seed: args.get_one("seed").copied(),
     }
+}
+
+fn release_options(args: &ArgMatches) -> Result<release::Options> {
+    let binaries = strings(args, "binary").iter().map(|text| binary_of(text)).collect::<Result<_>>()?;
+    let from_environment = || std::env::var("NETWREN_RELEASE_URL").ok().filter(|url| !url.is_empty());
+    Ok(release::Options {
+        version: strings(args, "version").concat(),
+        binaries,
+        into: args.get_one("into").cloned(),
+        url: args.get_one("url").cloned().or_else(from_environment),
+        is_unsigned: args.get_flag("unsigned"),
+        writes: args.get_flag("write"),
+        tags: args.get_flag("tag"),
+        only_checks: args.get_flag("check"),
+    })
+}
+
+/// Parses ARCH=PATH.
+fn binary_of(text: &str) -> Result<(package::Arch, std::path::PathBuf)> {
+    let named = text.split_once('=').filter(|(arch, _)| package::Arch::NAMES.contains(arch));
+    let (arch, path) = named.with_context(|| format!("--binary {text}: write x86_64=PATH or aarch64=PATH"))?;
+    Ok((package::Arch::of(arch), path.into()))
 }
 
 fn lab_options(args: &ArgMatches) -> lab::Options {

@@ -11,7 +11,8 @@ mod tar;
 
 use crate::root;
 use anyhow::{Context, Result, ensure};
-use files::{Layout, List, PackagedFile, gzip};
+pub(crate) use files::gzip;
+use files::{Layout, List, PackagedFile};
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,7 +21,7 @@ use std::process::Command;
 pub(crate) const FORMATS: [&str; 5] = ["deb", "rpm", "tar", "oci", "list"];
 
 /// The processors for which the program is built.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arch {
     X86_64,
     Aarch64,
@@ -35,17 +36,18 @@ impl Arch {
         if name == "aarch64" { Arch::Aarch64 } else { Arch::X86_64 }
     }
 
-    /// Its name as `uname -m` prints it, and in rpm packages.
+    /// The name in rpm packages and in `uname -m`.
     pub(crate) fn rpm(self) -> &'static str {
         if self == Arch::Aarch64 { "aarch64" } else { "x86_64" }
     }
 
-    /// Its name in Debian.
+    /// The name in Debian packages.
     pub(crate) fn debian(self) -> &'static str {
         if self == Arch::Aarch64 { "arm64" } else { "amd64" }
     }
 
-    fn oci(self) -> &'static str {
+    /// The name in images.
+    pub(crate) fn oci(self) -> &'static str {
         self.debian()
     }
 
@@ -57,15 +59,15 @@ impl Arch {
 
 /// What is packaged.
 pub(crate) struct Release {
-    version: &'static str,
-    arch: Arch,
+    pub(crate) version: &'static str,
+    pub(crate) arch: Arch,
     /// Time of every member, in seconds since 1970.
-    time_s: u64,
+    pub(crate) time_s: u64,
 }
 
 impl Release {
     /// This version, with the time in `SOURCE_DATE_EPOCH`, or else of the commit.
-    fn new(arch: Arch) -> Result<Release> {
+    pub(crate) fn new(arch: Arch) -> Result<Release> {
         let time_s = match std::env::var("SOURCE_DATE_EPOCH") {
             Ok(text) => text.parse().with_context(|| format!("SOURCE_DATE_EPOCH: `{text}`"))?,
             Err(_) => {
@@ -78,7 +80,7 @@ impl Release {
     }
 
     /// The time as in e-mails, in UTC.
-    fn date(&self) -> String {
+    pub(crate) fn date(&self) -> String {
         const DAYS: [&str; 7] = ["Thu", "Fri", "Sat", "Sun", "Mon", "Tue", "Wed"];
         const MONTHS: [&str; 12] = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
         let day = usize::try_from(self.time_s / 86_400 % 7).unwrap_or_default();
@@ -94,15 +96,20 @@ impl Release {
 
 /// Builds one package of `binary` in `folder`, and prints its path.
 pub(crate) fn run(format: &str, arch: Arch, binary: &Path, folder: &Path) -> Result<()> {
-    let list = List::read()?;
     if format == "list" {
-        for file in list.files(Layout::Prefix, binary)? {
+        for file in List::read()?.files(Layout::Prefix, binary)? {
             println!("{:o} {} {}", file.mode, file.source.display(), file.path);
         }
         return Ok(());
     }
+    println!("{}", build(format, &Release::new(arch)?, binary, folder)?.display());
+    Ok(())
+}
+
+/// Builds one package of `binary` in `folder`, and returns its path.
+pub(crate) fn build(format: &str, release: &Release, binary: &Path, folder: &Path) -> Result<PathBuf> {
+    let (list, arch) = (List::read()?, release.arch);
     is_for(arch, binary)?;
-    let release = Release::new(arch)?;
     std::fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
     let version = release.version;
     let write = |name: String, content: Vec<u8>| -> Result<PathBuf> {
@@ -110,18 +117,30 @@ pub(crate) fn run(format: &str, arch: Arch, binary: &Path, folder: &Path) -> Res
         std::fs::write(&path, content).with_context(|| path.display().to_string())?;
         Ok(path)
     };
-    let path = match format {
-        "deb" => write(format!("netwren_{version}-1_{}.deb", arch.debian()), deb::package(&list, binary, &release)?)?,
-        "tar" => write(format!("netwren-{version}-{}-linux.tar.gz", arch.rpm()), archive(&list, binary, &release)?)?,
-        "rpm" => rpm::build(&list, binary, &release, folder)?,
+    match format {
+        "deb" => write(format!("netwren_{version}-1_{}.deb", arch.debian()), deb::package(&list, binary, release)?),
+        "tar" => write(format!("netwren-{version}-{}-linux.tar.gz", arch.rpm()), archive(&list, binary, release)?),
+        "rpm" => rpm::build(&list, binary, release, folder),
         _ => {
             let path = folder.join(format!("netwren-{version}-{}.oci", arch.oci()));
-            image::write(&list, binary, &release, &path)?;
-            path
+            image::write(&list, binary, release, &path)?;
+            Ok(path)
         }
-    };
-    println!("{}", path.display());
-    Ok(())
+    }
+}
+
+/// Packs the image in `folder` into one file with the suffix `.oci.tar`, which skopeo(1) calls oci-archive. Removes the
+/// folder.
+pub(crate) fn pack_image(folder: &Path, time_s: u64) -> Result<PathBuf> {
+    let path = folder.with_extension("oci.tar");
+    std::fs::write(&path, image::packed(folder, time_s)?).with_context(|| path.display().to_string())?;
+    std::fs::remove_dir_all(folder)?;
+    Ok(path)
+}
+
+/// The control data of a Debian package that [`build`] made.
+pub(crate) fn control_of(package: &[u8]) -> Result<String> {
+    deb::read_control(package)
 }
 
 /// An archive to unpack anywhere, with the digests of its files.
@@ -145,7 +164,8 @@ fn is_for(arch: Arch, binary: &Path) -> Result<()> {
     Ok(())
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes in hexadecimal digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write;
     bytes.iter().fold(String::new(), |mut text, byte| {
         let _ = write!(text, "{byte:02x}");

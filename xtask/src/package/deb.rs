@@ -3,10 +3,20 @@
 use super::files::{Kind, Layout, List, PackagedFile, gzip};
 use super::{Release, tar};
 use crate::root;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
+use flate2::read::GzDecoder;
 use md5::{Digest, Md5};
 use std::fmt::Write;
+use std::io::Read;
 use std::path::Path;
+
+const MAGIC: &[u8] = b"!<arch>\n";
+
+/// Bytes of a member's header.
+const HEADER: usize = 60;
+
+/// The member with the control files.
+const CONTROL: &str = "control.tar.gz";
 
 /// The scripts of packaging/deb.
 const SCRIPTS: [&str; 3] = ["postinst", "prerm", "postrm"];
@@ -33,10 +43,10 @@ pub(super) fn package(list: &List, binary: &Path, release: &Release) -> Result<V
     files.push(doc("lintian/overrides/netwren", OVERRIDES.into()));
     files.sort_by(|one, other| one.path.cmp(&other.path));
     let control = control(list, &files, release)?;
-    let mut out = b"!<arch>\n".to_vec();
+    let mut out = MAGIC.to_vec();
     for (name, content) in [
         ("debian-binary", b"2.0\n".to_vec()),
-        ("control.tar.gz", gzip(&tar::archive(&control, "./", release.time_s)?)?),
+        (CONTROL, gzip(&tar::archive(&control, "./", release.time_s)?)?),
         ("data.tar.gz", gzip(&tar::archive(&files, "./", release.time_s)?)?),
     ] {
         let (time_s, size) = (release.time_s, content.len());
@@ -100,4 +110,21 @@ fn changelog(list: &List, release: &Release) -> String {
         list.about.maintainer,
         release.date(),
     )
+}
+
+/// Reads the control data of a package that [`package`] made.
+pub(super) fn read_control(package: &[u8]) -> Result<String> {
+    ensure!(package.starts_with(MAGIC), "this is no Debian package");
+    let mut rest = package.get(MAGIC.len()..).unwrap_or_default();
+    while let Some((header, after)) = rest.split_at_checked(HEADER) {
+        let header = std::str::from_utf8(header)?;
+        let size: usize = header.get(48..58).unwrap_or_default().trim().parse()?;
+        if header.get(..16).unwrap_or_default().trim() == CONTROL {
+            let mut files = Vec::new();
+            GzDecoder::new(after.get(..size).context("the package is cut")?).read_to_end(&mut files)?;
+            return Ok(std::str::from_utf8(tar::member(&files, "./control")?)?.to_owned());
+        }
+        rest = after.get(size.next_multiple_of(2)..).unwrap_or_default();
+    }
+    anyhow::bail!("the package lacks {CONTROL}")
 }

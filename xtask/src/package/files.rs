@@ -183,7 +183,7 @@ fn compressed(file: PackagedFile) -> Result<PackagedFile> {
 }
 
 /// Compressed without a name and a time, so that the same content gives the same bytes.
-pub(super) fn gzip(content: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn gzip(content: &[u8]) -> Result<Vec<u8>> {
     let mut out = GzBuilder::new().write(Vec::new(), Compression::best());
     out.write_all(content)?;
     Ok(out.finish()?)

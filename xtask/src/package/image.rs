@@ -54,3 +54,20 @@ pub(super) fn write(list: &List, binary: &Path, release: &Release, into: &Path) 
     std::fs::write(into.join("index.json"), index.to_string())?;
     Ok(std::fs::write(into.join("oci-layout"), r#"{"imageLayoutVersion":"1.0.0"}"#)?)
 }
+
+/// The image in `folder` as one archive.
+pub(super) fn packed(folder: &Path, time_s: u64) -> Result<Vec<u8>> {
+    let mut files = Vec::new();
+    for part in ["blobs/sha256", ""] {
+        for file in std::fs::read_dir(folder.join(part)).with_context(|| folder.display().to_string())? {
+            let source = file?.path();
+            if source.is_file() {
+                let path = source.strip_prefix(folder)?.to_string_lossy().into_owned();
+                let content = std::fs::read(&source)?;
+                files.push(PackagedFile { path, mode: 0o644, kind: Kind::Data, content, source });
+            }
+        }
+    }
+    files.sort_by(|one, other| one.path.cmp(&other.path));
+    tar::archive(&files, "", time_s)
+}

@@ -2,7 +2,7 @@
 //! that the same files always give the same bytes.
 
 use super::files::PackagedFile;
-use anyhow::{Result, ensure};
+use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 
 const BLOCK: usize = 512;
@@ -60,4 +60,24 @@ fn header(path: &str, mode: u32, kind: u8, size: usize, time_s: u64) -> Result<V
     let sum = format!("{sum:06o}\0 ");
     block.iter_mut().skip(148).zip(sum.bytes()).for_each(|(place, byte)| *place = byte);
     Ok(block)
+}
+
+/// The content of a member of an archive.
+pub(super) fn member<'a>(archive: &'a [u8], path: &str) -> Result<&'a [u8]> {
+    let mut rest = archive;
+    while let Some((header, after)) = rest.split_at_checked(BLOCK) {
+        let text = |from: usize, to: usize| {
+            let field = header.get(from..to).unwrap_or_default();
+            std::str::from_utf8(field).map(|field| field.trim_end_matches('\0'))
+        };
+        if text(0, 100)?.is_empty() {
+            break;
+        }
+        let size = usize::from_str_radix(text(124, 136)?, 8)?;
+        if text(0, 100)? == path {
+            return after.get(..size).with_context(|| format!("{path} is cut"));
+        }
+        rest = after.get(size.next_multiple_of(BLOCK)..).unwrap_or_default();
+    }
+    anyhow::bail!("the archive lacks {path}")
 }

@@ -302,12 +302,14 @@ release_files() {
     cargo fetch --locked --quiet
     cargo xtask release "$@" --check
     if [[ " $* " == *" --check "* ]]; then return; fi
-    local own=()
+    local own=() arch
     # A program that is already built can be given.
-    if [[ " $* " != *" --binary $(uname -m)="* ]]; then
-        build
-        own=(--binary "$(uname -m)=$BINARY")
-    fi
+    for arch in ${NETWREN_RELEASE_ARCHS:-x86_64 aarch64}; do
+        if [[ " $* " != *" --binary $arch="* ]]; then
+            build "$arch"
+            own+=(--binary "$arch=$(binary_of "$arch")")
+        fi
+    done
     local into=()
     if [[ " $* " != *" --into"* ]]; then into=(--into "$TARGET_DIR/release-$1"); fi
     cargo xtask release "$@" "${own[@]}" "${into[@]}"

@@ -1,6 +1,7 @@
 //! Runs netwren.sh on a minimal machine: a new Debian installation in a folder.
 
-use crate::root;
+use crate::package::Arch;
+use crate::{platforms, root};
 use anyhow::{Context, Result, bail, ensure};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,15 +14,55 @@ const USUAL: &[&str] = &["./netwren.sh run || test $? = 3", "./netwren.sh test"]
 /// The path of the clone inside the installation.
 const CLONE: &str = "/root/netwren";
 
-/// Builds each release (`12`, `13`; empty means both), clones the repository into it and runs the commands there.
-pub(crate) fn run(releases: &[String], commands: &[String]) -> Result<()> {
+/// What a user does with the packages, which are in /root/packages. The second Debian package is a later revision with
+/// another log.toml.
+const PACKAGES: &str = r#"
+set -eux
+cd /root/packages
+is_gone() { ! test -e "$1"; }
+tar xzf netwren-*-linux.tar.gz
+(cd netwren-*-linux && sha256sum --quiet -c SHA256SUMS && bin/netwren --version && bin/netwren ss -H -ltn)
+apt-get -qq update
+apt-get -qq install -y --no-install-recommends man-db bash-completion
+package=$(echo netwren_*.deb)
+apt-get -qq install -y "./$package"
+netwren --version
+netwren ss -H -ltn
+man -w netwren
+bash -c '. /usr/share/bash-completion/bash_completion && _completion_loader netwren; complete -p netwren'
+netwren log check --help > /dev/null
+dpkg -V netwren
+echo '# changed by a person' >> /etc/netwren/log.toml
+dpkg-deb -R "$package" later
+sed -i 's/^\(Version: .*\)-1$/-2/' later/DEBIAN/control
+echo '# a later default' >> later/etc/netwren/log.toml
+dpkg-deb -b later later.deb
+apt-get -qq install -y -o Dpkg::Options::=--force-confold ./later.deb
+dpkg-query -W -f '${Version}
+' netwren | grep -- '-2$'
+grep 'by a person' /etc/netwren/log.toml
+apt-get -qq remove -y netwren
+is_gone /usr/bin/netwren
+test -e /etc/netwren/log.toml
+apt-get -qq purge -y netwren
+is_gone /etc/netwren
+"#;
+
+/// The name of [`PACKAGES`] on the page of platforms.
+const PACKAGES_NAME: &str =
+    "apt-get install, upgrade with a changed log.toml, remove and purge of the Debian package; the archive";
+
+/// Builds each release (`12`, `13`; empty means both), clones the repository into it and runs the commands there; or
+/// tries the packages of target/packages, without a clone.
+pub(crate) fn run(releases: &[String], commands: &[String], tries_packages: bool) -> Result<()> {
     ensure!(testkit::root::is_privileged(), "fresh needs root: it makes a root for the new Debian");
     ensure!(testkit::tool::is_installed("debootstrap"), "fresh needs debootstrap: apt-get install debootstrap");
     let usual = || USUAL.iter().map(|command| (*command).to_owned()).collect();
     let commands: Vec<String> = if commands.is_empty() { usual() } else { commands.to_vec() };
     for release in ["12", "13"] {
         if releases.is_empty() || releases.iter().any(|wanted| wanted == release) {
-            one(release, &commands).with_context(|| format!("Debian {release}"))?;
+            let tried = if tries_packages { packages(release) } else { one(release, &commands) };
+            tried.with_context(|| format!("Debian {release}"))?;
         }
     }
     Ok(())
@@ -34,8 +75,30 @@ fn one(release: &str, commands: &[String]) -> Result<()> {
         println!("fresh: Debian {release}: {command}");
         debian.shell(&format!("cd {CLONE} && {command}"))?;
         println!("fresh: Debian {release}: {command}: ok");
+        platforms::note(&format!("Debian {release}"), command)?;
     }
     Ok(())
+}
+
+/// Tries the packages as a user would.
+fn packages(release: &str) -> Result<()> {
+    let built = root::path().join("target/packages");
+    let debian = Debian::new(release)?;
+    let to = debian.root.join("root/packages");
+    fs::create_dir_all(&to)?;
+    let arch = Arch::of(std::env::consts::ARCH);
+    let endings = [format!("_{}.deb", arch.debian()), format!("-{}-linux.tar.gz", arch.rpm())];
+    for file in fs::read_dir(&built).with_context(|| format!("{}: ./netwren.sh package deb tar", built.display()))? {
+        let path = file?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if endings.iter().any(|ending| name.ends_with(ending)) {
+            fs::copy(&path, to.join(&name))?;
+        }
+    }
+    println!("fresh: Debian {release}: packages");
+    debian.shell(PACKAGES)?;
+    println!("fresh: Debian {release}: packages: ok");
+    platforms::note(&format!("Debian {release}"), PACKAGES_NAME)
 }
 
 /// A root folder that is removed on drop.

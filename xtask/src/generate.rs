@@ -1,7 +1,7 @@
 //! Generates the committed files that depend on flags and field tables: man pages, completions, schema.
 
 use crate::findings::Findings;
-use crate::{bounds, root};
+use crate::{bounds, platforms, root};
 use anyhow::{Context, Result};
 use clap::Command;
 use record::Show;
@@ -56,6 +56,7 @@ fn files() -> Result<Files> {
     completions(&mut files);
     files.insert("docs/schema.md".into(), cli::schema_markdown().into_bytes());
     files.insert("docs/bounds.md".into(), bounds::page()?.into_bytes());
+    files.insert("docs/platforms.md".into(), platforms::page()?.into_bytes());
     Ok(files)
 }
 

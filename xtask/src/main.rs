@@ -17,6 +17,7 @@ mod kernels;
 mod lab;
 mod objects;
 mod package;
+mod platforms;
 mod release;
 mod root;
 mod tidy;
@@ -49,7 +50,9 @@ fn chore() -> Result<()> {
         Some(("gen", _)) => generate::run(),
         Some(("bpf", args)) => objects::run(args.get_flag("any-clang")),
         Some(("fuzz", args)) => fuzz::run(&fuzz_options(args)),
-        Some(("fresh", args)) => fresh::run(&strings(args, "release"), &strings(args, "command")),
+        Some(("fresh", args)) => {
+            fresh::run(&strings(args, "release"), &strings(args, "command"), args.get_flag("packages"))
+        }
         Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), bench::binary_for),
         Some(("incidents", args)) => {
             let flag = |name| args.get_flag(name);
@@ -138,6 +141,13 @@ fn fresh_command() -> Command {
                 .value_name("COMMAND")
                 .action(clap::ArgAction::Append)
                 .help("what to run in the clone; default: './netwren.sh run', then './netwren.sh test'"),
+        )
+        .arg(
+            Arg::new("packages")
+                .long("packages")
+                .num_args(0)
+                .conflicts_with("command")
+                .help("installs, upgrades, removes and purges the packages of target/packages instead"),
         )
 }
 

@@ -126,3 +126,38 @@ fn programs_of(pid: u32) -> BTreeSet<u32> {
     }
     found
 }
+
+/// Attaches an XDP program to `lo` of its network namespace, prints what the kernel says of the link, and waits.
+const HOLDS_XDP: &str = r#"
+import ctypes, os, socket, struct, sys
+libc = ctypes.CDLL(None)
+def bpf(command, attr):
+    attr = ctypes.create_string_buffer(attr, 128)
+    return libc.syscall({"x86_64": 321, "aarch64": 280}[os.uname().machine], command, attr, len(attr))
+code = ctypes.create_string_buffer(struct.pack("=BBhiBBhi", 0xB7, 0, 0, 2, 0x95, 0, 0, 0), 16)
+license = ctypes.create_string_buffer(b"GPL")
+program = bpf(5, struct.pack("=IIQQ", 6, 2, ctypes.addressof(code), ctypes.addressof(license)))
+link = bpf(28, struct.pack("=IIII", program, socket.if_nametoindex("lo"), 37, 2))
+print(open("/proc/self/fdinfo/%d" % link).read() + "ready", flush=True)
+sys.stdin.read()
+"#;
+
+#[test]
+fn root_the_link_that_holds_an_xdp_program_is_listed() {
+    testkit::require_root!();
+    testkit::require_tool!("python3");
+    let mut holder = Command::new("unshare");
+    holder.args(["--net", "python3", "-c", HOLDS_XDP]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut holder = holder.spawn().unwrap();
+    let lines = BufReader::new(holder.stdout.take().unwrap()).lines();
+    let told: Vec<String> = lines.map(Result::unwrap).take_while(|line| line != "ready").collect();
+    let number = |name: &str| {
+        let text = told.iter().find_map(|line| line.strip_prefix(name));
+        text.unwrap_or_else(|| panic!("{told:?}")).trim().parse::<u32>().unwrap()
+    };
+    let wanted = (number("prog_id:"), number("link_id:"));
+    let found = sys::bpf::xdp_links().unwrap();
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    assert!(found.contains(&wanted), "{wanted:?} {found:?}");
+}

@@ -36,6 +36,8 @@ impl ProbeReader for LinkReader {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let modes = read_modes(netns, stats);
         let peer_mtus = read_peer_mtus(netns, sample, &links.links);
+        let has_xdp = links.links.iter().any(|link| link.xdp.is_some());
+        let xdp_links = if has_xdp { read_xdp_links(netns.host()) } else { BTreeMap::new() };
         let around = &mut sample.around;
         for link in &links.links {
             let is_veth = &*link.kind == b"veth";
@@ -61,7 +63,7 @@ impl ProbeReader for LinkReader {
                 xdp: link.xdp.map(|xdp| XdpSeen {
                     program: xdp.program,
                     is_generic: xdp.mode == XDP_GENERIC,
-                    link: xdp_link(netns.host(), xdp.program),
+                    link: xdp_links.get(&xdp.program).copied(),
                 }),
                 mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
             });
@@ -76,16 +78,21 @@ impl ProbeReader for LinkReader {
     }
 }
 
-/// The BPF link that holds an XDP program; `None` if there is none, or if this process may not list links
+/// Reads the BPF links that hold XDP programs, by program. It is empty if this process may not list links
 /// (CAP_SYS_ADMIN): the check says what to do then.
-fn xdp_link(host: &Host, program: u32) -> Option<u32> {
+fn read_xdp_links(host: &Host) -> BTreeMap<u32, u32> {
     let mut bytes = Vec::new();
     let read = |into: &mut Vec<u8>| {
-        into.extend_from_slice(&sys::bpf::link_of_program(program)?.unwrap_or(0).to_le_bytes());
+        let words = sys::bpf::xdp_links()?.into_iter().flat_map(|(program, link)| [program, link]);
+        into.extend(words.flat_map(u32::to_le_bytes));
         Ok(())
     };
-    host.bytes("bpf link of a program", &program.to_string(), &mut bytes, read).ok()?;
-    bytes.first_chunk().map(|id| u32::from_le_bytes(*id)).filter(|id| *id != 0)
+    if host.bytes("bpf links of xdp", "", &mut bytes, read).is_err() {
+        return BTreeMap::new();
+    }
+    let word = |half: &[u8]| half.try_into().map_or(0, u32::from_le_bytes);
+    let pair = |pair: &[u8]| pair.split_at_checked(4).map(|(program, link)| (word(program), word(link)));
+    bytes.chunks_exact(8).filter_map(pair).collect()
 }
 
 /// Maximum number of veth pairs whose other end is read.

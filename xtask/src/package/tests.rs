@@ -4,19 +4,10 @@ use super::{Arch, run};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tempfile::TempDir;
+use testkit::tool::require;
 
 /// A small program takes the real one's place, because compressing a debug build takes a minute.
 const PROGRAM: &str = "/bin/true";
-
-/// True if the tool is there; prints a message otherwise.
-fn has(tool: &str) -> bool {
-    let is_there = Command::new("sh").args(["-c", "command -v \"$0\"", tool]).output().unwrap().status.success();
-    assert!(is_there || std::env::var_os("NETWREN_REQUIRE_TOOLS").is_none(), "{tool} is missing");
-    if !is_there {
-        eprintln!("skipped: {tool} is missing");
-    }
-    is_there
-}
 
 fn arch() -> Arch {
     Arch::of(std::env::consts::ARCH)
@@ -47,7 +38,7 @@ fn tree(path: &Path) -> String {
 #[test]
 fn the_same_files_give_the_same_bytes() {
     for format in ["deb", "tar", "oci", "rpm"] {
-        if format == "rpm" && !has("rpmbuild") {
+        if format == "rpm" && !require("rpmbuild") {
             continue;
         }
         let [one, other] = [(); 2].map(|()| TempDir::new().unwrap());
@@ -61,7 +52,7 @@ fn the_same_files_give_the_same_bytes() {
 #[test]
 fn root_a_debian_package_is_installed_upgraded_removed_and_purged() {
     testkit::require_root!();
-    if !has("dpkg-deb") {
+    if !require("dpkg-deb") {
         return;
     }
     let (built, root) = (TempDir::new().unwrap(), TempDir::new().unwrap());
@@ -104,7 +95,7 @@ fn root_a_debian_package_is_installed_upgraded_removed_and_purged() {
 
 #[test]
 fn lintian_has_no_complaint() {
-    if !has("lintian") {
+    if !require("lintian") {
         return;
     }
     let built = TempDir::new().unwrap();
@@ -121,7 +112,7 @@ fn lintian_has_no_complaint() {
 #[test]
 fn root_an_rpm_is_installed_and_verified() {
     testkit::require_root!();
-    if !has("rpmbuild") {
+    if !require("rpmbuild") {
         return;
     }
     let (built, root) = (TempDir::new().unwrap(), TempDir::new().unwrap());
@@ -149,7 +140,7 @@ fn an_archive_holds_its_digests() {
 #[test]
 fn root_an_image_is_read_by_other_tools() {
     testkit::require_root!();
-    if !has("skopeo") || !has("umoci") {
+    if !require("skopeo") || !require("umoci") {
         return;
     }
     let (built, into) = (TempDir::new().unwrap(), TempDir::new().unwrap());

@@ -1284,6 +1284,21 @@ fn drops_in_a_driver_are_those_of_its_xdp_program() {
 }
 
 #[test]
+fn a_program_that_a_link_holds_is_detached_through_it() {
+    let commands = |link| {
+        let mut sample = Sample::of(&[]);
+        dropped(&mut sample, drop_of("XDP", "do_xdp_generic", 9));
+        let xdp = Some(XdpSeen { program: 7, is_generic: true, link });
+        sample.around.links.insert(0, LinkSeen { index: 9, name: "eth9".into(), xdp, ..LinkSeen::default() });
+        let found = diagnose(&[sample]);
+        assert_eq!(found[0].id, "tc-xdp-drop");
+        found[0].remedy.iter().map(|one| one.command.clone()).collect::<Vec<_>>()
+    };
+    assert_eq!(commands(Some(5)), ["bpftool prog show id 7", "bpftool link detach id 5"]);
+    assert_eq!(commands(None), ["bpftool prog show id 7", "ip link set dev eth9 xdpgeneric off"]);
+}
+
+#[test]
 fn the_element_of_a_set_is_named() {
     let with = |rule: &str, is_certain| {
         let mut sample = Sample::of(&[]);

@@ -39,16 +39,20 @@ pub fn loaded_programs() -> Result<Vec<LoadedProgram>, SysError> {
     list(Command::ProgNextId, "the list of BPF programs", read_program)
 }
 
-/// `struct bpf_link_info`: type, id, the program's id.
+/// Indexes of 32-bit words in `struct bpf_link_info`: type, and the program's id; `BPF_LINK_TYPE_XDP`.
+const LINK_KIND_WORD: usize = 0;
 const LINK_PROGRAM_WORD: usize = 2;
+const LINK_XDP: u32 = 6;
 
-/// The id of a link that holds this program: it is detached by `bpftool link detach id ID`, and not by other programs
-/// that know only the interface. `None` if no link holds it. Needs CAP_SYS_ADMIN. Three system calls per link.
-pub fn link_of_program(program: u32) -> Result<Option<u32>, SysError> {
-    let read =
-        |id| Ok((id, read_facts::<{ LINK_PROGRAM_WORD + 1 }>(&open(Command::LinkById, id)?)?[LINK_PROGRAM_WORD]));
-    let links: Vec<(u32, u32)> = list(Command::LinkNextId, "the list of BPF links", read)?;
-    Ok(links.iter().find(|(_, of)| *of == program).map(|(id, _)| *id))
+/// The links that hold XDP programs, as ids of program and link. Such a program is detached by `bpftool link detach id
+/// LINK`, and not by tools that only know the interface. Needs CAP_SYS_ADMIN. Three system calls per link of any kind.
+pub fn xdp_links() -> Result<Vec<(u32, u32)>, SysError> {
+    let read = |id| {
+        let facts = read_facts::<{ LINK_PROGRAM_WORD + 1 }>(&open(Command::LinkById, id)?)?;
+        Ok((facts[LINK_KIND_WORD], facts[LINK_PROGRAM_WORD], id))
+    };
+    let all = list(Command::LinkNextId, "the list of BPF links", read)?;
+    Ok(all.into_iter().filter(|(kind, ..)| *kind == LINK_XDP).map(|(_, program, link)| (program, link)).collect())
 }
 
 /// Reads all objects of a kind; those that end in the meantime are left out.

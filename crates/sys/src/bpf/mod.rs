@@ -10,9 +10,7 @@ pub(crate) mod mapped;
 mod program;
 mod ring;
 
-pub use list::{
-    LoadedProgram, count_cgroup_programs, link_of_program, loaded_programs, missed_runs, verified_instructions,
-};
+pub use list::{LoadedProgram, count_cgroup_programs, loaded_programs, missed_runs, verified_instructions, xdp_links};
 pub use map::{Batch, Map, MapShape, ValueTypes, load_types};
 pub use mapped::{MappedMemory, map_file};
 pub use program::{

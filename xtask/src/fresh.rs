@@ -34,7 +34,7 @@ netwren log check --help > /dev/null
 dpkg -V netwren
 echo '# changed by a person' >> /etc/netwren/log.toml
 dpkg-deb -R "$package" later
-sed -i 's/^\(Version: .*\)-1$/-2/' later/DEBIAN/control
+sed -i 's/^\(Version: .*\)-1$/\1-2/' later/DEBIAN/control
 echo '# a later default' >> later/etc/netwren/log.toml
 dpkg-deb -b later later.deb
 apt-get -qq install -y -o Dpkg::Options::=--force-confold ./later.deb

@@ -135,8 +135,8 @@ extern void bpf_rcu_read_unlock(void) KSYM WEAK;
 
 /* Reads and writes before this line are made before those after it, as other processors see them. x86 keeps reads in
  * order, and writes, so that only the compiler must; elsewhere an exchange orders them, because atomic operations that
- * return a value are full barriers (Documentation/atomic_t.txt; BPF JITs follow it). Only kernels for x86 have the type:
- * there the verifier drops the branch. */
+ * return a value are full barriers (Documentation/atomic_t.txt; BPF JITs follow it). Only x86 has the type: there the
+ * verifier drops the branch. */
 #define FENCE()                                                                                      \
 	do {                                                                                         \
 		BARRIER();                                                                           \

@@ -50,7 +50,7 @@ fn add_sent(sample: &Sample, count: u64, sent: u64, found: &mut Findings<'_>) {
     let most = paces(sample).filter(|one| of(one) > 0).max_by_key(|one| of(one));
     let to = most.as_ref().map_or(String::new(), |one| format!(" to {}", one.now.peer));
     let who = most.as_ref().filter(|one| one.now.owner.is_known());
-    let who = who.map_or(String::new(), |one| format!(", such as those of {}", one.now.owner));
+    let who = who.map_or(String::new(), |one| format!(", such as segments of {}", one.now.owner));
     let draft = found
         .add(Severity::Warning, Confidence::Likely, format!("the path{to} delivers segments twice{who}"))
         .proof([DUBIOUS, "TcpExtTCPDSACKRecv"].into_iter().filter_map(|name| sample.evidence(Netstat, name, None)))

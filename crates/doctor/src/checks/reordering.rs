@@ -51,7 +51,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let most = paces(sample).filter(|one| one.grown.overtaken > 0).max_by_key(|one| one.grown.overtaken);
     let to = most.as_ref().map_or(String::new(), |one| format!(" to {}", one.now.peer));
     let who = most.as_ref().filter(|one| one.now.owner.is_known());
-    let who = who.map_or(String::new(), |one| format!(", such as those of {}", one.now.owner));
+    let who = who.map_or(String::new(), |one| format!(", such as segments of {}", one.now.owner));
     let title = format!("segments overtake each other on the path{to}{who}: TCP takes the late ones for lost");
     let again = sample.grown(Snmp, "TcpRetransSegs");
     let draft = found

@@ -1289,7 +1289,7 @@ fn a_program_that_a_link_holds_is_detached_through_it() {
         let mut sample = Sample::of(&[]);
         dropped(&mut sample, drop_of("XDP", "do_xdp_generic", 9));
         let xdp = Some(XdpSeen { program: 7, is_generic: true, link });
-        sample.around.links.insert(0, LinkSeen { index: 9, name: "eth9".into(), xdp, ..LinkSeen::default() });
+        sample.around.links.insert(0, LinkSeen { index: 2, name: "eth9".into(), xdp, ..LinkSeen::default() });
         let found = diagnose(&[sample]);
         assert_eq!(found[0].id, "tc-xdp-drop");
         found[0].remedy.iter().map(|one| one.command.clone()).collect::<Vec<_>>()

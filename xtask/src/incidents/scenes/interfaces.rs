@@ -31,7 +31,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
-        name: "lo was never brought up, and there is no default route",
+        name: "lo was never brought up, without a default route",
         expected: "iface-down",
         at: Server,
         set_up: &[(Server, "ip route del default; ip -6 route del default")],

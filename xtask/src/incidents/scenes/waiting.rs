@@ -153,7 +153,7 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ],
         ..NONE
     },
-    Incident { name: "a peer has died behind a router", expected: "dead-peer", at: Client, traffic: SESSIONS, ..NONE },
+    Incident { name: "a peer has died beyond a router", expected: "dead-peer", at: Client, traffic: SESSIONS, ..NONE },
     Incident {
         name: "one of two peers has died, others answer",
         expected: "dead-peer",

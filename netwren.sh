@@ -14,25 +14,33 @@ usage() {
     cat <<'END'
 usage: ./netwren.sh COMMAND
 
-  run [-- ARGS]     build the release binary and run it; without ARGS it
-                    shows the whole host on one screen
-  test              install the packages that the tests need, then run all checks and tests
-  build [ARCH]      build the static release binary: $CARGO_TARGET_DIR/netwren (default: target/netwren); for
-                    another processor (x86_64, aarch64): target/netwren-ARCH
-  package FORMAT …  build, and write packages to $CARGO_TARGET_DIR/packages; FORMAT: deb, rpm, tar, oci
-  release VERSION … build, and write all files of a release to $CARGO_TARGET_DIR/release-VERSION: packages, digests,
-                    apt and rpm repositories; docs/releasing.md lists the options
-  install [PREFIX]  install binary, man pages and shell completions (PREFIX: /usr/local; DESTDIR is honoured)
-  bench [ARGS]      compare with ss, netstat, lstf, conntrack and ulogd2 (see: cargo xtask bench --help)
-  faults log        make receivers, disks and programs fail, and show how much netwren and ulogd2 lose
-  lab NAME          reproduce a problem and show netwren's output; NAME is: nat
-  kernels [NAME …]  run the release binary on distributions' kernels in an emulator (5.10, 6.1, 6.8, 6.12, and
-                    for aarch64 6.1-arm64, 6.12-arm64, 6.12-arm64-16k)
-  help              print this text
+  run [-- ARGS]      build the release binary and run it; without ARGS it
+                     shows the whole host on one screen
+  test               install what the tests need, then run all checks and tests
+  build [ARCH]       build the static release binary: target/netwren, or for
+                     another processor (x86_64, aarch64): target/netwren-ARCH
+  package FORMAT …   build, and write packages to target/packages;
+                     FORMAT: deb, rpm, tar, oci; --arch ARCH
+  release VERSION …  build, and write all files of a release to
+                     target/release-VERSION: packages, digests, apt and rpm
+                     repositories; docs/releasing.md lists the options
+  install [PREFIX]   install binary, man pages and shell completions
+                     (PREFIX: /usr/local; DESTDIR is honoured)
+  bench [ARGS]       compare with ss, netstat, lstf, conntrack and ulogd2
+                     (see: cargo xtask bench --help)
+  faults log         make receivers, disks and programs fail, and show how much
+                     netwren and ulogd2 lose
+  lab NAME           reproduce a problem and show netwren's output; NAME: nat
+  kernels [NAME …]   run the release binary on distributions' kernels in an
+                     emulator: 5.10, 6.1, 6.8, 6.12, and on aarch64 6.1-arm64,
+                     6.12-arm64, 6.12-arm64-16k
+  help               print this text
 
-Missing packages are installed with apt-get (as root or with sudo); a message is printed before.
-Rust comes from the distribution (Debian 12: rustc-web and cargo-web) or from an installed
-rustup. NETWREN_INSTALL_RUSTUP=1 allows the script to install rustup if neither has Rust >= 1.85.
+CARGO_TARGET_DIR replaces target/. Missing packages are installed with apt-get
+(as root or with sudo); a message is printed before. Rust comes from the
+distribution (Debian 12: rustc-web and cargo-web) or from an installed rustup.
+NETWREN_INSTALL_RUSTUP=1 allows the script to install rustup if neither has
+Rust >= 1.85.
 END
 }
 
@@ -353,8 +361,13 @@ kernels() {
     need_packages qemu-system-x86=qemu-system-x86_64 busybox-static=busybox cpio=cpio kmod=depmod nftables=nft \
         curl=curl xz-utils=xz zstd=zstd iproute2=devlink dropwatch=dropwatch qemu-system-arm=qemu-system-aarch64 \
         ca-certificates=/etc/ssl/certs/ca-certificates.crt
-    if [[ $# -eq 0 || " $* " != *"-arm64"* ]]; then build x86_64; fi
-    if [[ $# -eq 0 || " $* " == *"-arm64"* ]]; then build aarch64; fi
+    local name of_arm="" of_x86=""
+    for name in "$@"; do
+        if [[ $name == *-arm64* ]]; then of_arm=yes; else of_x86=yes; fi
+    done
+    # Without names, all kernels.
+    if [[ $# -eq 0 || -n $of_x86 ]]; then build x86_64; fi
+    if [[ $# -eq 0 || -n $of_arm ]]; then build aarch64; fi
     cargo xtask kernels "$@"
 }
 

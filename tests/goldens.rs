@@ -74,7 +74,10 @@ fn every_error_of_the_command_line_exits_with_2() {
 #[test]
 fn version_is_printed() {
     let text = netwren(&["--version"]).ok();
-    assert!(text.starts_with("netwren "), "{text}");
+    assert!(text.starts_with("netwren ") && text.lines().count() == 1, "{text}");
+    assert_eq!(netwren(&["-V"]).ok(), text);
+    let detailed = netwren(&["--version", "-v"]).ok();
+    assert!(detailed.starts_with(&text) && detailed.contains("\nfeatures: "), "{detailed}");
 }
 
 /// A link named like a tool runs the face of that tool.

@@ -16,6 +16,7 @@ mod output;
 mod registry;
 mod schema;
 mod screen;
+mod version;
 
 pub use flags::defs::{VARIABLES, Variable};
 pub use record::FieldInfo;
@@ -76,6 +77,9 @@ pub fn main(mut args: impl Iterator<Item = OsString>) -> u8 {
     }
     if let Some((_, words)) = words.split_first().filter(|(first, _)| *first == complete::WORD) {
         return complete::run(words) as u8;
+    }
+    if let Some(exit) = version::run(&words) {
+        return exit as u8;
     }
     match dispatch::run(words.clone(), COMMANDS) {
         Some(exit) => exit as u8,

@@ -14,6 +14,15 @@ use std::path::PathBuf;
 pub(crate) fn tree(commands: Commands) -> clap::Command {
     let root = clap::Command::new("netwren")
         .version(env!("CARGO_PKG_VERSION"))
+        .disable_version_flag(true)
+        .arg(
+            Arg::new("version")
+                .short('V')
+                .long("version")
+                .action(ArgAction::Version)
+                .display_order(usize::MAX)
+                .help("Print version; with -v also the features that are built in"),
+        )
         .about("A host's network at a glance: sockets, flows, and the processes that own them")
         .long_about(
             "A host's network at a glance. Without a command: the whole host on one screen, after a second.\n\

@@ -376,7 +376,7 @@ fn root_more_connections_than_slots() {
             let is_told = event.event == "open" || event.lasted != is_older;
             event.pid != Some(pid) || !is_told || (event.direction == "unknown") != is_older
         });
-        assert!(wrong.is_none(), "{wrong:?}");
+        assert!(wrong.is_none(), "not of {pid}, older: {is_older}: {wrong:?}");
     }
 }
 

@@ -43,12 +43,13 @@ fn traffic(lab: &Lab) {
 /// The lines and the final messages of both for the same traffic.
 #[track_caller]
 fn next_to_tcpdump(lab: &Lab, args: &[&str]) -> [(Vec<String>, Ran); 2] {
-    let before = rings(lab);
+    // The ring of a program that has ended may still be there for a moment.
+    testkit::wait_until("no ring is left", || rings(lab) == 0);
     let both = ["tcpdump", "netwren"].map(|program| {
         let words = [&["-n", "-t", "-l"], args].concat();
         Going::<String>::spawn(inside(lab, program, &words), |line| line)
     });
-    testkit::wait_until("both rings are there", || rings(lab) == before + 2);
+    testkit::wait_until("both rings are there", || rings(lab) == 2);
     traffic(lab);
     both.map(|mut going| {
         going.read_until("the last packet", |lines| lines.iter().any(|line| line.contains("7999: UDP")));

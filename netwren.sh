@@ -365,7 +365,7 @@ kernels() {
     for name in "$@"; do
         if [[ $name == *-arm64* ]]; then of_arm=yes; else of_x86=yes; fi
     done
-    # Without names, all kernels.
+    # If no kernel is named, all of them run.
     if [[ $# -eq 0 || -n $of_x86 ]]; then build x86_64; fi
     if [[ $# -eq 0 || -n $of_arm ]]; then build aarch64; fi
     cargo xtask kernels "$@"

@@ -180,7 +180,7 @@ fn kustomize_gives_the_same_daemon_set() {
         assert_eq!(config["data"]["log.toml"], log_toml.as_str());
         let name = config["metadata"]["name"].as_str().unwrap().to_owned();
         assert!(name.starts_with("netwren-log-"), "{name}");
-        // What kustomize replaces.
+        // kustomize replaces the image and the name of the ConfigMap.
         let image = format!("netwren:{}", env!("CARGO_PKG_VERSION"));
         let replaced = json!({ "spec": { "template": { "spec": {
             "containers": [{ "name": "netwren", "image": image }],

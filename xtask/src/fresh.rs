@@ -14,8 +14,8 @@ const USUAL: &[&str] = &["./netwren.sh run || test $? = 3", "./netwren.sh test"]
 /// The path of the clone inside the installation.
 const CLONE: &str = "/root/netwren";
 
-/// What a user does with the packages, which are in /root/packages. The second Debian package is a later revision with
-/// another log.toml.
+/// The commands that a user runs with the packages, which are in /root/packages. The second Debian package is a later
+/// revision with another log.toml.
 const PACKAGES: &str = r#"
 set -eux
 cd /root/packages

@@ -1,6 +1,6 @@
 //! docs/platforms.md: where netwren was run, from the results of `cargo xtask fresh` and `cargo xtask kernels`.
 //!
-//! Both commands write what they ran; the page shows nothing else.
+//! The page shows only what these commands have written.
 
 use crate::kernels::seen::{self, Outcome, Seen};
 use crate::root;
@@ -14,7 +14,7 @@ const FILE: &str = "docs/platforms.json";
 
 /// Adds a command that succeeded on a system.
 pub(crate) fn note(system: &str, command: &str) -> Result<()> {
-    let mut all = read().unwrap_or_default();
+    let mut all = read()?;
     all.entry(system.to_owned()).or_default().insert(command.to_owned());
     let of = |(system, commands): (&String, &BTreeSet<String>)| (system.clone(), json!(commands));
     let whole: Map<String, Value> = all.iter().map(of).collect();

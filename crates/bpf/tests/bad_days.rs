@@ -127,7 +127,7 @@ fn programs_of(pid: u32) -> BTreeSet<u32> {
     found
 }
 
-/// Attaches an XDP program to `lo` of its network namespace, prints what the kernel says of the link, and waits.
+/// Attaches an XDP program to `lo` of its network namespace, prints the lines of fdinfo about the link, and waits.
 const HOLDS_XDP: &str = r#"
 import ctypes, os, socket, struct, sys
 libc = ctypes.CDLL(None)

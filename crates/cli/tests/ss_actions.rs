@@ -223,8 +223,8 @@ fn root_events_are_those_of_ss() {
         [":5999 ", ":5998 "].iter().all(|marker| lines.contains(marker)) && lines.lines().count() >= 12
     };
     wait_until("the markers, and all before them", || complete(&both[0].0) && complete(&both[0].1));
-    // Two CPUs may deliver the events of two ends in different orders to two listeners. What arrives after all were
-    // equal may still reach one of two.
+    // Two CPUs may deliver the events of two ends in different orders to two listeners. An event that arrives
+    // after all were equal may reach only one of two listeners, so they are not compared again.
     let sorted = |listening: &Listening| testkit::mask::sorted_lines(&listening.lines());
     wait_until("equal", || both.iter().all(|(their, our)| sorted(their) == sorted(our)));
     assert_eq!(both[9].0.lines().lines().count(), 1, "the heading alone");

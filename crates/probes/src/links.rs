@@ -22,7 +22,11 @@ const DUPLICATE: u8 = 8;
 const XDP_GENERIC: u8 = 2;
 
 /// Reads interfaces at the end of the window.
-pub(crate) struct LinkReader;
+#[derive(Default)]
+pub(crate) struct LinkReader {
+    /// The BPF links of XDP programs, which are the same in all namespaces: read once one has an XDP program.
+    xdp_links: Option<BTreeMap<u32, u32>>,
+}
 
 impl ProbeReader for LinkReader {
     fn second(&mut self, netns: &InNetns<'_>, sample: &mut Sample, stats: &mut Accounting) {
@@ -36,8 +40,6 @@ impl ProbeReader for LinkReader {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         let modes = read_modes(netns, stats);
         let peer_mtus = read_peer_mtus(netns, sample, &links.links);
-        let has_xdp = links.links.iter().any(|link| link.xdp.is_some());
-        let xdp_links = if has_xdp { read_xdp_links(netns.host()) } else { BTreeMap::new() };
         let around = &mut sample.around;
         for link in &links.links {
             let is_veth = &*link.kind == b"veth";
@@ -63,7 +65,7 @@ impl ProbeReader for LinkReader {
                 xdp: link.xdp.map(|xdp| XdpSeen {
                     program: xdp.program,
                     is_generic: xdp.mode == XDP_GENERIC,
-                    link: xdp_links.get(&xdp.program).copied(),
+                    link: self.xdp_links.get_or_insert_with(|| read_xdp_links(netns.host())).get(&xdp.program).copied(),
                 }),
                 mode: modes.get(&link.index).copied().filter(|_| link.lower == 0),
             });

@@ -62,7 +62,7 @@ impl Lasting {
             Probe::Flows => Box::new(FlowReader),
             Probe::Groups => Box::new(GroupReader),
             Probe::Ipsec => Box::new(IpsecReader),
-            Probe::Links => Box::new(LinkReader),
+            Probe::Links => Box::new(LinkReader::default()),
             Probe::LogGroups => Box::<LogGroupReader>::default(),
             Probe::MacMoves => Box::<MoveReader>::default(),
             Probe::Neighbours => Box::<NeighbourReader>::default(),

@@ -104,7 +104,7 @@ fn change(first: &Found, command: &str, is_elsewhere: bool, patient: &dyn Patien
     if (is_elsewhere || patient.is_machine()) && !settings(command).iter().all(|path| patient.restores(path)) {
         return Ok(Tried::SaysWhere);
     }
-    // A tap, which takes the place of a card, has nobody to negotiate with.
+    // A tap takes the place of a card here, but it cannot negotiate.
     if command.starts_with("ethtool -s tap") {
         return Ok(Tried::Missing("other end that negotiates".to_owned()));
     }

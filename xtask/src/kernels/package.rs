@@ -75,8 +75,8 @@ impl Index {
         address(self.text.split("\n\n").filter(wanted).last()?)
     }
 
-    /// The addresses of these packages and of all that they depend on. Of alternatives the first is taken; packages
-    /// that others provide are left out.
+    /// The addresses of these packages and of all that they depend on. Takes the first of several alternatives, and
+    /// leaves out packages that others provide.
     pub(super) fn with_dependencies(&self, names: &[&str]) -> BTreeMap<String, String> {
         let entries = self.text.split("\n\n").filter_map(|entry| Some((field(entry, "Package")?, entry)));
         let entries: BTreeMap<&str, &str> = entries.collect();

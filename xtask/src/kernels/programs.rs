@@ -9,18 +9,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// With this library a program writes each line at once.
+/// The library that makes a program write each line at once.
 const STDBUF: &str = "usr/libexec/coreutils/libstdbuf.so";
 
 /// Packages of the programs for another architecture. iproute2, which has devlink, needs too many others: only a kernel
 /// with a simulated device makes use of it.
 const PACKAGES: &[&str] = &["busybox-static", "coreutils", "dropwatch", "nftables"];
 
-/// Where they are.
+/// The place from which the programs are copied.
 pub(super) enum Programs {
-    /// On this host.
+    /// This host has them installed.
     Installed,
-    /// In unpacked packages of another architecture.
+    /// A folder with unpacked packages of another architecture.
     Unpacked(PathBuf),
 }
 
@@ -61,7 +61,7 @@ impl Programs {
                     fs::copy(folder.join(program), tree.join("bin").join(name)).context(program)?;
                 }
                 fs::copy(folder.join(STDBUF), tree.join("lib/libstdbuf.so"))?;
-                // The libraries stand directly in one folder; in those below it are others' modules.
+                // The libraries are directly in these folders; the folders below contain modules of other programs.
                 let script = "cd \"$1\" && for dir in lib/*-linux-gnu* usr/lib/*-linux-gnu*; do \
                     mkdir -p \"$2/$dir\" && find \"$dir\" -maxdepth 1 -name '*.so*' -exec cp -d {} \"$2/$dir\" \\; ; \
                     done; cp lib/ld-linux-* \"$2/lib\"";

@@ -1,6 +1,6 @@
 //! The list of crates in the program: a software bill of materials in the format CycloneDX 1.5.
 //!
-//! `cargo tree` decides which crates belong to the program: those of the released features, on all processors.
+//! `cargo tree` decides which crates belong to the program: crates of the released features, on all processors.
 //! `cargo metadata` describes them, and Cargo.lock has their digests.
 
 use crate::package::{Release, hex};
@@ -34,7 +34,7 @@ pub(super) fn text(release: &Release) -> Result<String> {
 
 fn document(release: &Release) -> Result<Value> {
     let (whole, linked) = (graph("normal,build")?, graph("normal")?);
-    // Without the features, it leaves their crates out.
+    // It leaves out crates of features that are not listed here.
     let features = format!("netwren/{FEATURES}");
     let json = cargo(&["metadata", "--offline", "--locked", "--format-version", "1", "--features", &features])?;
     let metadata: Value = serde_json::from_str(&json)?;

@@ -400,7 +400,7 @@ fn the_same_programs_give_the_same_bytes_except_signatures() {
     std::fs::write(one.path().join("netwren-0.0.1.cdx.json"), "old").unwrap();
     assemble(one.path(), &programs(one.path()), None).unwrap();
     assert!(has("notes") && !has("netwren-0.0.1.cdx.json"));
-    // Without their signatures, signed rpm packages are the same as well.
+    // Signed rpm packages are also the same, apart from their signatures.
     let Some(built) = Built::new() else { return };
     let name = format!("netwren-{}-1.x86_64.rpm", env!("CARGO_PKG_VERSION"));
     let read = |folder: &Path, query: &str| {

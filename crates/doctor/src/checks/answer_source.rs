@@ -165,7 +165,7 @@ fn is_from(one: &DropSeen, addr: Addr) -> bool {
     one.ends.is_some_and(|(from, _)| from.unmapped() == addr)
 }
 
-/// Returns the addresses that clients asked and whose answers came from another one.
+/// Returns the addresses that clients asked, if answers came from other addresses.
 pub(super) fn asked_in_vain(sample: &Sample) -> BTreeSet<Addr> {
     let of_dns = sample.around.dns.mismatches.iter().map(|one| one.asked.unmapped());
     of_dns.chain(of_drops(sample).map(|one| one.asked.unmapped())).collect()

@@ -102,12 +102,12 @@ fn answering(sample: &Sample, silent: Addr) -> Option<&DnsServerSeen> {
     all.max_by_key(|one| (!one.server.is_loopback(), one.answered))
 }
 
-/// What the checks know of a server.
+/// The facts about servers that several rules use.
 struct Servers<'s> {
     sample: &'s Sample,
-    /// Those that answered within the window.
+    /// Servers that answered within the window.
     answered: BTreeSet<Addr>,
-    /// Those whose answers came from another address.
+    /// Servers whose answers came from another address.
     in_vain: BTreeSet<Addr>,
     /// Sockets that waited for a server at the first reading, and were closed since.
     closed: BTreeMap<Addr, u32>,

@@ -49,7 +49,7 @@ pub struct XdpSeen {
     pub program: u32,
     /// True if it runs in the kernel (generic mode); false if it runs in the driver or the card.
     pub is_generic: bool,
-    /// The id of the BPF link that holds it; `None` if there is none, or if it is unknown.
+    /// The id of the BPF link that holds it; `None` without a link, or if it is unknown.
     pub link: Option<u32>,
 }
 

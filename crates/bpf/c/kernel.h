@@ -149,7 +149,6 @@ struct sock_common {
 } CORE;
 struct socket;
 struct sk_buff_head { u32 qlen; } CORE;
-struct sk_buff_backlog { int len; } CORE;
 struct sock_cgroup_data { struct cgroup *cgroup; } CORE;
 struct sock {
 	struct sock_common __sk_common;
@@ -162,13 +161,14 @@ struct sock {
 	int sk_rcvbuf, sk_sndbuf, sk_wmem_queued, sk_forward_alloc;
 	refcount_t sk_wmem_alloc;
 	atomic_t sk_drops, sk_omem_alloc;
+	struct { atomic_t rmem_alloc; int len; } CORE sk_backlog;
 	struct sk_buff_head sk_receive_queue, sk_write_queue;
 	struct sock_cgroup_data sk_cgrp_data;
 	struct socket *sk_socket;
 	struct hlist_node sk_bind2_node; /* up to 6.7 */
 	struct timer_list sk_timer;
 	struct timer_list tcp_retransmit_timer; /* after 6.18 */
-	u64 sk_pacing_rate;
+	u64 sk_pacing_rate, sk_max_pacing_rate;
 	int sk_err;
 } CORE;
 struct socket { short type; struct sock *sk; struct file *file; } CORE;
@@ -180,15 +180,31 @@ struct inet_connection_sock {
 	unsigned long icsk_timeout; /* up to 6.17 */
 	struct timer_list icsk_retransmit_timer;
 	struct timer_list icsk_keepalive_timer; /* after 6.18 */
-	u8 icsk_ca_state, icsk_retransmits, icsk_pending, icsk_backoff, icsk_probes_out;
-	u32 icsk_rto;
+	u8 icsk_ca_state : 5, icsk_retransmits, icsk_pending, icsk_backoff, icsk_probes_out;
+	u32 icsk_rto, icsk_pmtu_cookie;
+	struct { u32 lrcvtime; u16 rcv_mss; } CORE icsk_ack;
 } CORE;
+struct tcp_options_received {
+	u8 tstamp_ok : 1, wscale_ok : 1, sack_ok : 3;
+	u8 snd_wscale : 4, rcv_wscale : 4;
+} CORE;
+struct minmax_sample { u32 t, v; } CORE;
+struct minmax { struct minmax_sample s[3]; } CORE;
 struct tcp_sock {
 	struct inet_connection_sock inet_conn;
 	u32 rcv_nxt, copied_seq, write_seq, snd_una, snd_nxt;
 	u32 snd_cwnd, snd_ssthresh, srtt_us, mdev_us, total_retrans, retrans_out, lost_out, packets_out;
 	u64 bytes_received, bytes_acked, bytes_sent, bytes_retrans;
 	u32 segs_in, segs_out, data_segs_in, data_segs_out;
+	u32 sacked_out, lsndtime, rcv_tstamp, rcv_ssthresh, reordering, mss_cache, snd_wnd, rcv_wnd;
+	u16 advmss, timeout_rehash;
+	u32 delivered, delivered_ce, rate_delivered, rate_interval_us, dsack_dups, reord_seen, rcv_ooopack, plb_rehash;
+	u32 chrono_start, chrono_stat[3];
+	u8 chrono_type : 2, ecn_flags, tcp_usec_ts : 1, syn_data_acked : 1, rate_app_limited : 1, fastopen_client_fail : 2;
+	struct tcp_options_received rx_opt;
+	struct minmax rtt_min;
+	struct { u32 rtt_us; } CORE rcv_rtt_est;
+	struct { u32 space; } CORE rcvq_space;
 } CORE;
 struct inet_timewait_sock {
 	struct sock_common __tw_common;

@@ -11,6 +11,7 @@
 #include "kernel.h"
 
 #define INODE_OF(socket) READ((struct socket_alloc *)(socket), vfs_inode.i_ino)
+#define HAS_INFO 0
 #include "socket_rows.h"
 
 LICENSE("Dual BSD/GPL");
@@ -50,7 +51,7 @@ INLINE void put_full_or_bare(u8 *r, struct sock_common *c, int listens, u64 now)
 {
 	struct tcp_sock *t = bpf_skc_to_tcp_sock(c);
 	if (!t) { put_small(r, 0, 0, 0, 0, now, now); return; }
-	put_full(r, t, listens, now);
+	put_full(r, t, 0, listens, now);
 	if (!listens) return;
 	u64 bits = 0;
 	bpf_probe_read_kernel(&bits, sizeof bits, (void *)c + field_info(c->skc_ipv6only, 0));

@@ -14,6 +14,7 @@
 
 /* The inode that embeds a socket. */
 #define INODE_OF(socket) (CAST(struct socket_alloc, socket)->vfs_inode.i_ino)
+#define HAS_INFO 1
 #include "socket_rows.h"
 
 LICENSE("Dual BSD/GPL");
@@ -92,7 +93,7 @@ INLINE u32 put(volatile struct walk *w, u8 *r, struct tcp_sock *t, int listens)
 	} else if (!listens && state == TCP_NEW_SYN_RECV) {
 		struct inet_request_sock *q = CAST(struct inet_request_sock, w->sock);
 		put_small(r, REQUEST, q->ir_mark, 1, q->req.num_retrans, q->req.rsk_timer.expires, w->now);
-	} else put_full(r, t, listens, w->now);
+	} else put_full(r, t, w->sock, listens, w->now);
 	return bytes;
 }
 
@@ -172,6 +173,14 @@ INLINE void touch(struct tcp_sock *t)
 	if (parts & (QUEUES | COUNTERS)) TOUCH(t->write_seq);
 	if (parts & COUNTERS) TOUCH(t->bytes_received);
 	if (parts & RESENT) { TOUCH(t->bytes_acked); TOUCH(t->bytes_retrans); }
+	if (parts & MEMORY) {
+		TOUCH(sk->sk_drops.counter); TOUCH(sk->sk_rcvbuf); TOUCH(sk->sk_sndbuf); TOUCH(sk->sk_wmem_queued);
+	}
+	if (parts & INFO) {
+		TOUCH(sk->sk_pacing_rate); TOUCH(i->icsk_rto); TOUCH(t->mss_cache); TOUCH(t->advmss); TOUCH(t->segs_out);
+		TOUCH(t->snd_nxt); TOUCH(t->rcv_tstamp); TOUCH(t->bytes_received); TOUCH(t->bytes_acked);
+		TOUCH(t->dsack_dups); TOUCH(t->reord_seen); TOUCH(t->bytes_retrans);
+	}
 }
 
 /* Remembers a chain of the group if it has a socket. */

@@ -27,7 +27,7 @@ const PROGRAMS: &[(&str, &str, u32)] = &[
     ("resets", "on_sent", 1200),
     ("path_stages", "on_packet", 800),
     ("sockets_iter", "sockets_iter", 9000),
-    ("sockets_walk", "walk_ehash", 10_000),
+    ("sockets_walk", "walk_ehash", 12_500),
     ("sockets_walk", "walk_listeners", 5200),
     ("sockets_walk", "list_namespaces", 300),
 ];

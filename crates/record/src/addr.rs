@@ -1,17 +1,36 @@
 //! IP addresses and prefixes as values: 17 bytes, `Copy`, ordered, never resolved.
 
 use crate::named_enum::named_enum;
+use std::cmp::Ordering;
 use std::fmt;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 /// An IPv4 or IPv6 address in network byte order.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
 pub enum Addr {
     /// Four octets.
     V4([u8; 4]),
     /// Sixteen octets.
     V6([u8; 16]),
+}
+
+/// IPv4 before IPv6, then by number. (The derived order is the same, and calls memcmp for each comparison.)
+impl Ord for Addr {
+    fn cmp(&self, other: &Addr) -> Ordering {
+        match (self, other) {
+            (Addr::V4(one), Addr::V4(other)) => u32::from_be_bytes(*one).cmp(&u32::from_be_bytes(*other)),
+            (Addr::V6(one), Addr::V6(other)) => u128::from_be_bytes(*one).cmp(&u128::from_be_bytes(*other)),
+            (Addr::V4(_), Addr::V6(_)) => Ordering::Less,
+            (Addr::V6(_), Addr::V4(_)) => Ordering::Greater,
+        }
+    }
+}
+
+impl PartialOrd for Addr {
+    fn partial_cmp(&self, other: &Addr) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 named_enum! {
@@ -244,6 +263,17 @@ impl fmt::Display for Prefix {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn addresses_are_in_the_order_of_their_bytes() {
+        let words =
+            ["0.0.0.1", "9.255.0.0", "10.0.0.0", "255.0.0.1", "::", "::1", "::ffff:10.0.0.0", "fe80::2", "ff02::1"];
+        let addrs: Vec<Addr> = words.iter().map(|word| word.parse().unwrap()).collect();
+        assert!(addrs.is_sorted());
+        for (one, other) in addrs.iter().zip(&addrs[1..]) {
+            assert!(one < other && one.cmp(one).is_eq(), "{one} {other}");
+        }
+    }
 
     #[test]
     fn prefix_holds_its_addresses() {

@@ -24,6 +24,7 @@ pub const PROC_LACKS_INET: u64 = need::TCP_INFO
     | need::SOCKOPT
     | need::V6ONLY
     | need::COOKIE
+    | need::IDENTITY
     | need::IFACE_MARK
     | need::ACCEPT_MAX
     | need::SHUTDOWN
@@ -32,14 +33,15 @@ pub const PROC_LACKS_INET: u64 = need::TCP_INFO
     | need::AUTOBOUND;
 
 /// `need` bits that /proc/net/packet cannot provide: it shows no rings, fanout or memberships.
-pub const PROC_LACKS_PACKET: u64 = need::SKMEM | need::COOKIE | need::PACKET | need::FILTER;
+pub const PROC_LACKS_PACKET: u64 = need::SKMEM | need::COOKIE | need::IDENTITY | need::PACKET | need::FILTER;
 
 /// `need` bits that /proc/net/netlink cannot provide.
-pub const PROC_LACKS_NETLINK: u64 = need::SKMEM | need::COOKIE;
+pub const PROC_LACKS_NETLINK: u64 = need::SKMEM | need::COOKIE | need::IDENTITY;
 
 /// `need` bits that /proc/net/unix cannot provide.
 pub const PROC_LACKS_UNIX: u64 = need::SKMEM
     | need::COOKIE
+    | need::IDENTITY
     | need::ACCEPT_MAX
     | need::SHUTDOWN
     | need::UNIX_PEER
@@ -54,6 +56,8 @@ pub const NETLINK_LACKS_UNIX: u64 = need::UNIX_REFS;
 /// `need` bits that the walk of TCP's tables can provide. (Its members of `tcp_info` are not included: see
 /// `Facts::counted`.) A bit that is missing here rules the walk out.
 pub const BPF_HAS: u64 = need::IFACE_MARK
+    | need::SKMEM
+    | need::IDENTITY
     | need::MARK
     | need::INODE
     | need::ACCEPT_MAX
@@ -69,6 +73,7 @@ pub const BPF_HAS: u64 = need::IFACE_MARK
 const NETLINK_UNREQUESTED: u64 = need::CGROUP
     | need::SOCKOPT
     | need::COOKIE
+    | need::IDENTITY
     | need::IFACE_MARK
     | need::ACCEPT_MAX
     | need::SHUTDOWN
@@ -102,7 +107,7 @@ pub(crate) struct Facts<'f> {
     pub(crate) proto: Proto,
     /// The demanded `need` bits.
     pub(crate) need: u64,
-    /// True if the walk copies all demanded members of `tcp_info`.
+    /// True if members of `tcp_info` are demanded and the walk copies all of them.
     pub(crate) counted: bool,
     /// True if netlink finds all wanted sockets without visiting the table of connections.
     pub(crate) few_states: bool,
@@ -211,7 +216,7 @@ pub(crate) fn missing_need(via: Via, proto: Proto) -> u64 {
         (Via::Proc, Proto::Packet) => PROC_LACKS_PACKET,
         (Via::Proc, Proto::Netlink) => PROC_LACKS_NETLINK,
         // These have no file at all, so missing fields do not matter.
-        (Via::Proc, Proto::Vsock | Proto::Tipc | Proto::Xdp) => need::COOKIE,
+        (Via::Proc, Proto::Vsock | Proto::Tipc | Proto::Xdp) => need::COOKIE | need::IDENTITY,
         (Via::Proc, _) => PROC_LACKS_INET & !UNIX_ONLY,
     }
 }
@@ -220,7 +225,7 @@ pub(crate) fn missing_need(via: Via, proto: Proto) -> u64 {
 fn known_need(proto: Proto) -> u64 {
     const OF_OTHERS: u64 = UNIX_ONLY | NOT_IN_TCP;
     const OF_TCP: u64 = need::TCP_INFO | need::COUNTERS | need::RESENT | need::CONG | need::CONG_INFO | need::ULP;
-    const OF_ALL: u64 = UNIX_BESIDE | need::INODE | need::COOKIE;
+    const OF_ALL: u64 = UNIX_BESIDE | need::INODE | need::COOKIE | need::IDENTITY;
     match proto {
         Proto::Tcp => !OF_OTHERS,
         Proto::Unix => OF_ALL | UNIX_ONLY | need::SKMEM | need::ACCEPT_MAX | need::SHUTDOWN,

@@ -22,6 +22,7 @@ mod trial;
 
 pub use all_netns::AllNetnsSockets;
 pub use backends::bpf::cache::BackendCache;
+pub use backends::bpf::rows::NOT_IN_WALK;
 pub use backends::netlink::inet_diag::{InetDecoder, decode_inet};
 pub use backends::netlink::netlink_diag::NetlinkDecoder;
 pub use backends::netlink::packet_diag::PacketDecoder;

@@ -15,7 +15,7 @@ use sys::{Host, Mode, NetNs};
 
 use crate::backends::TableReader;
 use crate::backends::bpf::cache::{BackendCache, Program};
-use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
+use crate::backends::bpf::{IN_SMALL_TABLES, info_parts, parts_of};
 use crate::backends::handed_out::HandedOut;
 use crate::backends::plan::{PlannedTable, ReadPlan};
 use crate::choose::{Choice, Facts, RecordedBackends, Via, WalkDecision, backends, choose};
@@ -75,8 +75,8 @@ impl<'h> SocketSource<'h> {
         // /proc can filter; /proc is read only if the user asks for it or another backend fails.
         let filters = |_| !self.host.is_replay() && self.options.via.is_none_or(Choice::filters);
         let SplitFilter { tables, pushdown } = self.split(demand, &filters);
-        let counted = is_counted(demand);
-        let parts = parts_of(self.host, demand.need, counted);
+        let info = info_parts(demand);
+        let (parts, counted) = (parts_of(self.host, demand.need, info), info != 0);
         let planned = |filter: TableFilter| PlannedTable {
             choice: self.choose_backend(demand, &filter, counted, parts),
             reports_absence: self.reports_absence(demand, filter.proto),

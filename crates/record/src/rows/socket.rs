@@ -48,6 +48,8 @@ pub mod need {
     pub const COUNTERS: u64 = 1 << 50;
     /// The part of [`COUNTERS`] that concerns retransmitted data: it has an extra cost via BPF.
     pub const RESENT: u64 = 1 << 51;
+    /// The number that [`super::Socket::identity`] returns: /proc does not contain it. Only `doctor` requests it.
+    pub const IDENTITY: u64 = 1 << 52;
     /// Version, flags, rings, fanout and memberships of a packet socket (PACKET_DIAG_INFO and so on).
     pub const PACKET: u64 = 1 << 32;
     /// The filter of a packet socket (PACKET_DIAG_FILTER).
@@ -155,6 +157,8 @@ pub struct Socket<'b> {
     pub inode: u32,
     /// Cookie: unique until the kernel restarts. 0 if the backend does not report it.
     pub cookie: u64,
+    /// A hash of its address in the kernel and of its ends, from the BPF walk; 0 otherwise. Use [`Socket::identity`].
+    pub address_hash: u64,
     /// Running timer.
     pub timer: Timer,
     /// Milliseconds until the timer expires.
@@ -219,6 +223,7 @@ impl Socket<'_> {
         uid: None,
         inode: 0,
         cookie: 0,
+        address_hash: 0,
         timer: Timer(0),
         timer_ms: 0,
         retrans: 0,
@@ -244,6 +249,11 @@ impl Socket<'_> {
         diff: None,
         extras: None,
     };
+
+    /// Identifies the socket in the next reading of the same run and backend; 0 if the backend cannot identify it.
+    pub fn identity(&self) -> u64 {
+        if self.cookie == 0 { self.address_hash } else { self.cookie }
+    }
 
     /// True if it has IP addresses and ports, unlike unix, packet or netlink sockets.
     pub fn is_inet(&self) -> bool {

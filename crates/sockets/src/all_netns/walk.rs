@@ -10,7 +10,7 @@ use super::{AllNetnsSockets, EachNetns, Round};
 use crate::address_families::{AF_INET, AF_INET6};
 use crate::backends::bpf::cache::{WalkRequest, WalkScope};
 use crate::backends::bpf::rows::part;
-use crate::backends::bpf::{IN_SMALL_TABLES, is_counted, parts_of};
+use crate::backends::bpf::{IN_SMALL_TABLES, info_parts, parts_of};
 use crate::backends::fault::fault_of as fault_of_errno;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::rows::{RowOutput, WalkOutput};
@@ -55,7 +55,7 @@ impl AllNetnsSockets<'_> {
         let choice = choose(&Facts {
             proto: Proto::Tcp,
             need: demand.need,
-            counted: is_counted(demand),
+            counted: info_parts(demand) != 0,
             // The listeners of all namespaces also share one table.
             few_states: false,
             via: self.options.via,
@@ -84,7 +84,7 @@ impl AllNetnsSockets<'_> {
         cache: Option<&'w dyn RowCache>,
         handed_out: &'w RefCell<HandedOut>,
     ) -> Walker<'w, 'w> {
-        let parts = parts_of(self.host, demand.need, is_counted(demand)) | part::NETNS;
+        let parts = parts_of(self.host, demand.need, info_parts(demand)) | part::NETNS;
         Walker { every: self, filter, parts, cache, handed_out }
     }
 

@@ -175,17 +175,26 @@ fn root_one_pass_has_what_each_has() {
     let kept: Vec<_> = known.iter().map(place_of).collect();
     let targets =
         || kept.iter().map(|(id, path)| NetnsTarget { netns_id: *id, is_here: false, path: Some(path), pid: None });
-    use record::rows::need;
-    const NEEDS: u64 = need::V6ONLY | need::QUEUES | need::INODE;
+    use record::rows::{Sockets, need};
+    use record::{Demand, Lookups, Table as _, field_index};
+    const NEEDS: u64 = need::V6ONLY | need::QUEUES | need::INODE | need::SKMEM | need::TCP_INFO | need::IDENTITY;
+    // A listener has other members of `tcp_info` than a connection.
+    let names = ["unacked", "sacked", "cwnd", "reordering", "max_pacing_bps", "advmss", "sndbuf", "socket_drops"];
+    let fields: Vec<usize> = names.iter().map(|name| field_index::<Sockets>(name).unwrap()).collect();
+    let mut wanted = Demand::<Sockets>::new(&fields, Vec::new());
+    wanted.need |= NEEDS;
     let rows = |via, targets: Vec<NetnsTarget<'_>>| {
         let host = Host::live();
         let cache = BackendCache::new();
         let mut rows = Vec::new();
         let options = Options { via: Some(via), ..tcp() };
         AllNetnsSockets::new(&host, options, targets, &cache)
-            .run(&demand(NEEDS, Vec::new()), &mut |row: &Socket<'_>| {
+            .run(&wanted, &mut |row: &Socket<'_>| {
                 if kept.iter().any(|(id, _)| *id == row.netns_id) {
-                    rows.push((row.netns_id, row.family, row.state, row.local, row.peer, row.inode, row.rqueue));
+                    assert_ne!(row.identity(), 0);
+                    let cells = fields.iter().map(|&i| Sockets::FIELDS[i].cell(row, &Lookups::empty()));
+                    let cells = cells.map(|cell| format!("{cell:?}")).collect::<Vec<_>>().join(" ");
+                    rows.push((row.netns_id, row.family, row.state, row.local, row.peer, row.inode, row.rqueue, cells));
                 }
                 Next::More
             })
@@ -199,6 +208,6 @@ fn root_one_pass_has_what_each_has() {
     // A namespace without path or process cannot be entered: the others are read via netlink, this one by its inode.
     let lost = |place: NetnsTarget<'static>| place;
     let lost = lost(NetnsTarget { netns_id: kept[3].0, is_here: false, path: None, pid: None });
-    let own: Vec<_> = each.iter().filter(|row| row.0 == kept[3].0).copied().collect();
+    let own: Vec<_> = each.iter().filter(|row| row.0 == kept[3].0).cloned().collect();
     assert_eq!(rows(Via::Netlink, vec![lost]), own);
 }

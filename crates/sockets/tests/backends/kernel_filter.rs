@@ -154,10 +154,10 @@ fn root_few_system_calls() {
             let before = sys::cost::measure();
             let options = Options { order: vec![Proto::Tcp], ..here() };
             let rows = read(&Host::live(), options, &demand(ATTRIBUTES, filter)).0.len() as u64;
-            (rows, sys::cost::measure().since(&before).syscalls)
+            (sys::cost::measure().since(&before).syscalls, rows)
         };
-        let (rows, count) = calls(Vec::new());
-        // Other threads of this process are counted too, so the limit is generous; one call per row would exceed it.
+        // Calls of other threads of this process are counted as well, so the smallest of several numbers is compared.
+        let (count, rows) = (0..10).map(|_| calls(Vec::new())).min().unwrap();
         assert!(rows >= 2001 && count <= rows / 100 + 100, "{count} system calls for {rows} rows");
     });
 }

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 
 use record::rows::{Sockets, need};
-use record::{Demand, Expr, Next, Op, Operand, Proto, Source, SourceFault, State, field_index};
+use record::{Demand, Expr, Field, Next, Op, Operand, Proto, Source, SourceFault, State, Table, field_index};
 use sockets::{BackendCache, Families, Options, SocketSource, Via};
 use sys::caps::Cap;
 use sys::fault::{Fault, arm, disarm_all};
@@ -219,33 +219,126 @@ fn root_counters_are_the_kernels() {
             "rtt_var_us",
             "cwnd",
         ];
-        let fields: Vec<usize> = names.iter().map(|name| field_index::<Sockets>(name).unwrap()).collect();
-        let demand = Demand::<Sockets>::new(&fields, vec![is("state", "established")]);
+        let demand = established(&names);
         let [walk, iterator] = each_program();
-        let told = |via, cache: &BackendCache| {
-            let mut told = Vec::new();
-            let host = Host::live();
-            let stats = SocketSource::new(&host, tcp(Some(via))).with_cache(cache).run(&demand, &mut |row| {
-                let lookups = record::Lookups::empty();
-                let cells =
-                    fields.iter().map(|&i| format!("{:?}", <Sockets as record::Table>::FIELDS[i].cell(row, &lookups)));
-                told.push((row.local.port, cells.collect::<Vec<_>>().join(" ")));
-                Next::More
-            });
-            assert!(!stats.unwrap().is_partial());
-            told.sort();
-            told
-        };
+        let told = |via, cache: &BackendCache| cells_by_port(via, cache, &demand);
         let by_netlink = || told(Via::Netlink, &walk);
         lab.wait_until("the last acknowledgement", || by_netlink() == by_netlink());
         let netlink = by_netlink();
         assert_eq!(told(Via::Bpf, &walk), netlink);
         assert_eq!(told(Via::Bpf, &iterator), netlink);
-        assert!(netlink.len() == 2 && netlink.iter().any(|(_, cells)| cells.starts_with("U64(78000)")), "{netlink:?}");
+        assert!(netlink.len() == 2 && netlink.iter().any(|(_, cells)| cells.contains("U64(78000)")), "{netlink:?}");
         let offer = SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).prepare(&demand).offer();
         assert_eq!(offer.lacks, 0);
-        let more = Demand::<Sockets>::new(&[field_index::<Sockets>("pmtu").unwrap()], Vec::new());
+        let more = established(&["ato_us"]);
         assert_ne!(SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).prepare(&more).offer().lacks, 0);
+    });
+}
+
+/// A demand for these fields of established connections.
+fn established(names: &[&str]) -> Demand<Sockets> {
+    let fields: Vec<usize> = names.iter().map(|name| field_index::<Sockets>(name).unwrap()).collect();
+    Demand::new(&fields, vec![is("state", "established")])
+}
+
+/// The demanded cells of each socket, with its local port.
+fn cells_by_port(via: Via, cache: &BackendCache, demand: &Demand<Sockets>) -> Vec<(u16, String)> {
+    let mut told = Vec::new();
+    let host = Host::live();
+    let stats = SocketSource::new(&host, tcp(Some(via))).with_cache(cache).run(demand, &mut |row| {
+        let lookups = record::Lookups::empty();
+        let cells = demand.fields.iter().map(|&i| format!("{:?}", Sockets::FIELDS[i].cell(row, &lookups)));
+        told.push((row.local.port, cells.collect::<Vec<_>>().join(" ")));
+        Next::More
+    });
+    assert!(!stats.unwrap().is_partial());
+    told.sort();
+    told
+}
+
+/// Times that run on between two readings.
+const RUNNING: [&str; 3] = ["last_data_sent_ms", "last_data_recv_ms", "last_ack_recv_ms"];
+
+/// The walk's `tcp_info` and memory are those that netlink sends: of connections that have moved data both ways, of one
+/// that waits for its peer's window, and of one whose options are off.
+#[test]
+fn root_the_whole_tcp_info_is_the_kernels() {
+    testkit::require_root!();
+    let lab = Lab::new("walkinfo");
+    lab.run_inside(|| {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let pair = || {
+            let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+            (client, listener.accept().unwrap().0)
+        };
+        let (mut client, mut server) = pair();
+        for n in 1..40 {
+            client.write_all(&vec![1; n * 1000]).unwrap();
+            std::io::Read::read_exact(&mut server, &mut vec![0; n * 1000]).unwrap();
+            server.write_all(b"answer").unwrap();
+            std::io::Read::read_exact(&mut client, &mut [0; 6]).unwrap();
+        }
+        let (mut stalled, _unread) = pair();
+        stalled.set_nonblocking(true).unwrap();
+        while stalled.write(&[1; 65_536]).is_ok() {}
+        for option in ["tcp_window_scaling", "tcp_timestamps", "tcp_sack"] {
+            std::fs::write(format!("/proc/sys/net/ipv4/{option}"), "0").unwrap();
+        }
+        let _plain = pair();
+
+        let walk = BackendCache::new();
+        let is_told = |field: &Field<Sockets>| {
+            let lacked = sockets::NOT_IN_WALK.contains(&field.name) || RUNNING.contains(&field.name);
+            field.need & (need::TCP_INFO | need::SKMEM) != 0 && !lacked
+        };
+        let names: Vec<&str> = Sockets::FIELDS.iter().filter(|field| is_told(field)).map(|field| field.name).collect();
+        assert!(names.len() > 50, "{names:?}");
+        let demand = established(&names);
+        assert_eq!(SocketSource::new(&Host::live(), tcp(Some(Via::Bpf))).prepare(&demand).offer().lacks, 0);
+        let both = || [Via::Netlink, Via::Bpf].map(|via| cells_by_port(via, &walk, &demand));
+        // The last acknowledgements may still be on their way.
+        let [netlink, bpf] = testkit::until_equal(both, |[netlink, bpf]| netlink == bpf);
+        assert_eq!(bpf, netlink);
+        assert_eq!(netlink.len(), 6);
+        // A time without a change is near the other, in milliseconds.
+        let demand = established(&RUNNING);
+        let times = |via| {
+            let told = cells_by_port(via, &walk, &demand);
+            let of =
+                |cells: &str| cells.split(['(', ')']).filter_map(|word| word.parse::<i64>().ok()).collect::<Vec<_>>();
+            told.iter().flat_map(|(_, cells)| of(cells)).collect::<Vec<_>>()
+        };
+        let near = |[one, other]: &[Vec<i64>; 2]| one.iter().zip(other).all(|(one, other)| (one - other).abs() < 500);
+        let both = testkit::until_equal(|| [Via::Netlink, Via::Bpf].map(times), near);
+        assert!(near(&both) && both[0].len() == 18 && both[1].len() == 18, "{both:?}");
+    });
+}
+
+/// A socket has the same identity in each reading, also after the program was loaded again for more fields.
+#[test]
+fn root_a_socket_keeps_its_identity() {
+    testkit::require_root!();
+    let lab = Lab::new("walkidentity");
+    lab.connect_v4(20);
+    lab.run_inside(|| {
+        let (host, cache) = (Host::live(), BackendCache::new());
+        let identities = |needs: u64| {
+            let mut found = Vec::new();
+            let demand = demand(needs | need::IDENTITY, vec![is("state", "established")]);
+            let source = SocketSource::new(&host, tcp(Some(Via::Bpf))).with_cache(&cache);
+            let stats = source.run(&demand, &mut |row| {
+                assert_eq!(row.cookie, 0);
+                found.push((row.local, row.peer, row.identity()));
+                Next::More
+            });
+            assert!(!stats.unwrap().is_partial());
+            found.sort_unstable();
+            found
+        };
+        let first = identities(0);
+        assert_eq!(identities(need::SKMEM), first);
+        let distinct: BTreeSet<u64> = first.iter().map(|(_, _, identity)| *identity).collect();
+        assert_eq!((first.len(), distinct.len(), distinct.contains(&0)), (40, 40, false));
     });
 }
 

@@ -3,6 +3,7 @@ use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use record::{Next, Proto, Source};
 use sockets::{BackendCache, Options, SocketSource, Via};
@@ -11,14 +12,21 @@ use testkit::netns::Lab;
 
 use crate::rows::{demand, here};
 
+/// Held by the test that has thousands of descriptors: several at a time would exceed the limit of the process.
+static DESCRIPTORS: Mutex<()> = Mutex::new(());
+
 const STABLE: usize = 4_000;
 const READINGS: usize = 20;
 
+/// Both ends of connections, and the turn of the test that holds them.
+struct Pairs(Vec<(TcpStream, TcpStream)>, #[allow(dead_code)] MutexGuard<'static, ()>);
+
 /// Connections in the calling thread's namespace that live as long as they are held.
-fn pairs(n: usize) -> Vec<(TcpStream, TcpStream)> {
+fn pairs(n: usize) -> Pairs {
+    let turn = DESCRIPTORS.lock().unwrap_or_else(PoisonError::into_inner);
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let at = listener.local_addr().unwrap();
-    (0..n).map(|_| (TcpStream::connect(at).unwrap(), listener.accept().unwrap().0)).collect()
+    Pairs((0..n).map(|_| (TcpStream::connect(at).unwrap(), listener.accept().unwrap().0)).collect(), turn)
 }
 
 /// Stops the churn even if the reader panics, because the scope waits for its threads.
@@ -45,9 +53,9 @@ fn churn(netns: &NetNs, stop: &AtomicBool, made: &AtomicU64) {
     }
 }
 
-fn ends(pairs: &[(TcpStream, TcpStream)]) -> Vec<(SocketAddr, SocketAddr)> {
+fn ends(pairs: &Pairs) -> Vec<(SocketAddr, SocketAddr)> {
     let both = |stream: &TcpStream| (stream.local_addr().unwrap(), stream.peer_addr().unwrap());
-    pairs.iter().flat_map(|(client, server)| [both(client), both(server)]).collect()
+    pairs.0.iter().flat_map(|(client, server)| [both(client), both(server)]).collect()
 }
 
 // Numbers of stable sockets that were missed, and of rows that were repeated, in one scan.

@@ -1,5 +1,5 @@
 //! Loaded programs that read TCP sockets, kept from one scan to the next.
-use std::cell::Cell;
+use std::cell::{Cell, OnceCell};
 use std::hash::{BuildHasher, Hasher, RandomState};
 
 use netlink::DecodeError;
@@ -24,6 +24,10 @@ pub struct BackendCache {
     first: Cell<Option<Via>>,
     /// Mixed into the keys of rows; the same in every round.
     secret: Cell<Option<u64>>,
+    /// Hide kernel addresses in the output of programs. The same for each that is loaded, so that a socket keeps its
+    /// number.
+    #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
+    pub(super) salts: OnceCell<[u64; 2]>,
     /// Number of blocks after which a walk is interrupted, for tests.
     #[cfg_attr(not(feature = "bpf"), allow(dead_code))]
     pub(super) breaks_after: Cell<Option<u32>>,

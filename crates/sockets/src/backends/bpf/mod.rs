@@ -16,7 +16,7 @@ use sys::{Host, Mode, WalkError};
 use crate::address_families::{AF_INET, AF_INET6};
 use crate::backends::TableReader;
 use crate::backends::bpf::cache::{Program, WalkRequest, WalkScope};
-use crate::backends::bpf::rows::{COUNTED, part};
+use crate::backends::bpf::rows::{COUNTED, NOT_IN_WALK, part};
 use crate::backends::fault::fault_of;
 use crate::backends::handed_out::HandedOut;
 use crate::backends::rows::{RowOutput, WalkOutput};
@@ -139,32 +139,36 @@ impl TableReader<'_, '_, '_> {
 /// States of sockets that netlink finds without visiting the table of connections.
 pub(crate) const IN_SMALL_TABLES: u32 = 1 << State::LISTEN.0 | 1 << State::BOUND_INACTIVE.0;
 
-/// True if fields of `tcp_info` are demanded, and the walk copies all of them.
-pub(crate) fn is_counted(demand: &Demand<Sockets>) -> bool {
+/// Returns the parts of a row that contain the demanded fields of `tcp_info`; 0 if the walk lacks one of the fields, or
+/// without such fields.
+pub(crate) fn info_parts(demand: &Demand<Sockets>) -> u32 {
     let of_info = demand.fields.iter().filter_map(|&i| Sockets::FIELDS.get(i)).filter(|f| f.need & need::TCP_INFO != 0);
-    let mut any = false;
-    let all = of_info.map(|f| f.name).all(|name| {
-        any = true;
-        COUNTED.contains(&name)
-    });
-    all && any
+    let names: Vec<&str> = of_info.map(|field| field.name).collect();
+    match names.iter().all(|name| COUNTED.contains(name)) {
+        _ if names.is_empty() => 0,
+        true => part::COUNTERS | part::RESENT | part::PATH,
+        false if names.iter().any(|name| NOT_IN_WALK.contains(name)) => 0,
+        false => part::INFO,
+    }
 }
 
-/// The parts that the walk must copy for these `need` bits.
-pub(crate) fn parts_of(host: &Host, demanded: u64, counted: bool) -> u32 {
-    let members = counted && demanded & need::TCP_INFO != 0;
+/// The parts that the walk must copy for these `need` bits and this part of `tcp_info`.
+pub(crate) fn parts_of(host: &Host, demanded: u64, info: u32) -> u32 {
     // In a replay, a counter that was left out could not be distinguished from 0.
     let recording = host.mode() == Mode::Recording;
+    let counters = if info & part::INFO != 0 { part::INFO } else { part::COUNTERS };
     let resent = demanded & need::RESENT != 0 || (demanded & need::COUNTERS != 0 && recording);
     let wanted = [
         (demanded & need::TIMER != 0, part::TIMER),
         (demanded & need::QUEUES != 0, part::QUEUES),
-        (demanded & need::COUNTERS != 0 || members, part::COUNTERS),
-        (resent || members, part::RESENT),
-        (members || recording, part::PATH),
+        (demanded & need::COUNTERS != 0, counters),
+        (resent, part::RESENT),
+        (recording, part::PATH),
+        (demanded & need::SKMEM != 0, part::MEMORY),
+        (demanded & need::IDENTITY != 0, part::IDENTITY),
         (demanded & need::MARK != 0 || recording, part::MARK),
         (demanded & need::UID != 0 || recording, part::UID),
         (demanded & need::INODE != 0 || recording, part::INODE),
     ];
-    wanted.iter().filter(|(wanted, _)| *wanted).fold(part::BOUND, |parts, (_, part)| parts | part)
+    wanted.iter().filter(|(wanted, _)| *wanted).fold(part::BOUND | info, |parts, (_, part)| parts | part)
 }

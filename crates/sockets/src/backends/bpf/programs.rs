@@ -36,7 +36,9 @@ impl BackendCache {
         }
         let refused = match self.load_walk(host, WalkCapabilities::Connections, parts) {
             Ok(_) => return Ok(Program::Walk),
-            Err(_) if or_iterator() => return self.load_iterator(host, parts).map(|_| Program::Iterator),
+            Err(_) if parts & part::INFO == 0 && or_iterator() => {
+                return self.load_iterator(host, parts).map(|_| Program::Iterator);
+            }
             Err(error) => error,
         };
         Err(self.iterator.refusal().map_or(refused, |why| WalkError::unavailable(why.into_string())))
@@ -48,14 +50,18 @@ impl BackendCache {
         reach: WalkCapabilities,
         parts: u32,
     ) -> Result<std::cell::Ref<'_, TcpWalk>, WalkError> {
-        let load = || TcpWalk::load(host, reach, parts, [random(), random()]);
+        let load = || TcpWalk::load(host, reach, parts, self.salts());
         self.walk.get(|walk| walk.covers(reach, parts), load)
     }
 
     fn load_iterator(&self, host: &Host, parts: u32) -> Result<std::cell::Ref<'_, TcpIterator>, WalkError> {
         // The kernel may pass a socket to the iterator twice, so each row identifies its socket.
-        let load = || TcpIterator::load(host, parts | part::IDENTITY, [random(), random()]);
+        let load = || TcpIterator::load(host, parts | part::IDENTITY, self.salts());
         self.iterator.get(|iterator| iterator.covers(parts), load)
+    }
+
+    fn salts(&self) -> [u64; 2] {
+        *self.salts.get_or_init(|| [random(), random()])
     }
 
     /// Reads the sockets of the calling thread's namespace with the iterator, regardless of `request.scope`; returns

@@ -7,13 +7,13 @@ use std::ops::ControlFlow;
 
 use netlink::prefix::{array_at, u16_at, u32_at, u64_at};
 use netlink::{BlockHeader, BlockRows, DecodeError, PartOffsets};
-use record::rows::{Endpoint, Socket, Sockets, TcpInfo};
+use record::rows::{Endpoint, SkMem, Socket, Sockets, TcpInfo};
 use record::{Addr, Proto, RowBytes, RowVisitor, Rules, State, Timer, Value};
 
 use crate::address_families::{AF_INET, AF_INET6};
 use crate::backends::handed_out::ends_key;
 use crate::backends::row_keys::Keys;
-use record::hash::mix_words;
+use record::hash::{mix_into, mix_words};
 
 /// Optional parts after the base of a row, and members of the base that are filled in only on request.
 pub(crate) mod part {
@@ -40,9 +40,13 @@ pub(crate) mod part {
     pub(crate) const INODE: u32 = 512;
     /// The counters of round-trip time and window; without this part they are 0.
     pub(crate) const PATH: u32 = 1024;
+    /// Socket memory, nine numbers.
+    pub(crate) const MEMORY: u32 = 2048;
+    /// `tcp_info`, in place of [`COUNTERS`]. Only the walk has it: its kernels have every member.
+    pub(crate) const INFO: u32 = 4096;
     /// Every known part.
     pub(crate) const ALL: u32 =
-        BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES | RESENT | MARK | UID | INODE | PATH;
+        BOUND | TIMER | NETNS | IDENTITY | COUNTERS | QUEUES | RESENT | MARK | UID | INODE | PATH | MEMORY | INFO;
 }
 
 /// Fields of `tcp_info` in [`part::COUNTERS`].
@@ -57,6 +61,24 @@ pub(crate) const COUNTED: &[&str] = &[
     "rtt_us",
     "rtt_var_us",
     "cwnd",
+];
+
+/// Fields of `tcp_info` that the walk cannot provide: the kernel computes them in several steps, or its structures
+/// differ between versions.
+pub const NOT_IN_WALK: &[&str] = &[
+    "ato_us",
+    "rto_total",
+    "rto_recoveries",
+    "rto_time_ms",
+    "received_ce",
+    "delivered_e1_bytes",
+    "delivered_e0_bytes",
+    "delivered_ce_bytes",
+    "received_e1_bytes",
+    "received_e0_bytes",
+    "received_ce_bytes",
+    "accecn_fail_mode",
+    "accecn_opt_seen",
 ];
 
 const MAGIC: u32 = 0x316b_776e;
@@ -78,6 +100,10 @@ const TIMER: usize = 8;
 const COUNTERS: usize = 56;
 const NETNS: usize = 8;
 const IDENTITY: usize = 8;
+const MEMORY: usize = 40;
+const INFO: usize = 240;
+/// The nine numbers of [`MEMORY`].
+const NUMBERS: usize = 36;
 
 /// The bit of `kind` for time-wait sockets.
 const MINISOCK: u8 = 1;
@@ -86,8 +112,8 @@ const REQUEST: u8 = 2;
 /// The bit for listeners that do not accept IPv4.
 const V6ONLY: u8 = 4;
 
-/// Size of the filled-in part of `tcp_info`: up to `tcpi_bytes_retrans`.
-const INFO: usize = 216;
+/// Size of the part of `tcp_info` that counters fill in: up to `tcpi_bytes_retrans`.
+const COUNTED_INFO: usize = 216;
 
 /// The header of a block with these parts, for the fuzzer and for tests.
 pub(crate) fn header(parts: u32) -> [u8; 32] {
@@ -102,6 +128,8 @@ struct RowLayout {
     counters: Option<usize>,
     netns: Option<usize>,
     identity: Option<usize>,
+    memory: Option<usize>,
+    info: Option<usize>,
     /// Offset of the addresses.
     addresses: usize,
     queues: bool,
@@ -126,6 +154,8 @@ impl RowLayout {
             counters: offsets.take_offset(part::COUNTERS, COUNTERS),
             netns: offsets.take_offset(part::NETNS, NETNS),
             identity: offsets.take_offset(part::IDENTITY, IDENTITY),
+            memory: offsets.take_offset(part::MEMORY, MEMORY),
+            info: offsets.take_offset(part::INFO, INFO),
             addresses: offsets.end(),
             queues: header.has_part(part::QUEUES),
             uid: header.has_part(part::UID),
@@ -145,14 +175,16 @@ fn ticks_to_ms(ticks: u32, hz: u32) -> u32 {
 pub(crate) struct WalkDecoder {
     netns_id: u64,
     secret: u64,
-    /// The buffer for `tcp_info`: only its members in [`COUNTED`] are filled in.
+    /// The buffer for `tcp_info` of rows with counters: only its members in [`COUNTED`] are filled in.
+    counted: [u8; COUNTED_INFO],
+    /// The buffer for `tcp_info` of rows that have it.
     info: [u8; INFO],
 }
 
 impl WalkDecoder {
     /// `secret` prevents remote hosts from choosing addresses whose rows have equal keys.
     pub(crate) fn new(netns_id: u64, secret: u64) -> WalkDecoder {
-        WalkDecoder { netns_id, secret, info: [0; INFO] }
+        WalkDecoder { netns_id, secret, counted: [0; COUNTED_INFO], info: [0; INFO] }
     }
 
     /// Passes every row of a block to `visitor`, with its keys.
@@ -202,10 +234,8 @@ impl WalkDecoder {
             }
             match self.fill(&mut row, bytes, &layout) {
                 Err(error) => visitor.row(Err(error))?,
-                Ok(keys) => match layout.counters {
-                    None => visitor.row(Ok((&row, keys)))?,
-                    Some(at) => self.visit_with_counters(&row, bytes, at, keys, visitor)?,
-                },
+                Ok(keys) if layout.counters.or(layout.info).is_none() => visitor.row(Ok((&row, keys)))?,
+                Ok(keys) => visitor.row(Ok((&Socket { tcp_info: self.tcp_info(bytes, &layout), ..row }, keys)))?,
             }
         }
         ControlFlow::Continue(())
@@ -213,7 +243,7 @@ impl WalkDecoder {
 
     // Fills in everything but the counters, and returns the row's keys.
     #[inline(always)]
-    fn fill(&self, row: &mut Socket<'_>, bytes: &[u8], layout: &RowLayout) -> Result<Keys, DecodeError> {
+    fn fill<'b>(&self, row: &mut Socket<'b>, bytes: &'b [u8], layout: &RowLayout) -> Result<Keys, DecodeError> {
         let short = |claims| DecodeError::Short { what: "row of the walk", claims, has: bytes.len() };
         let Some(base) = bytes.first_chunk::<BASE>() else { return Err(short(BASE)) };
         let Some(addresses) = bytes.get(layout.addresses..) else { return Err(short(layout.addresses)) };
@@ -245,7 +275,12 @@ impl WalkDecoder {
         row.v6only = if row.state == State::LISTEN && row.family == AF_INET6 { Some(kind & V6ONLY != 0) } else { None };
         self.fill_parts(row, bytes, layout);
         let ends = ends_key(mixed, word(PORTS), row.ifindex, row.netns_id, row.family);
-        Ok(Keys { identity: identity(bytes, layout), ends })
+        let keys = Keys { identity: identity(bytes, layout), ends };
+        if layout.identity.is_some() {
+            // The kernel uses the memory of a closed socket for another.
+            row.address_hash = mix_into(keys.identity, ends) | 1;
+        }
+        Ok(keys)
     }
 
     // The keys that `fill` would return; `None` for a malformed row.
@@ -265,7 +300,7 @@ impl WalkDecoder {
     }
 
     #[inline(always)]
-    fn fill_parts(&self, row: &mut Socket<'_>, bytes: &[u8], layout: &RowLayout) {
+    fn fill_parts<'b>(&self, row: &mut Socket<'b>, bytes: &'b [u8], layout: &RowLayout) {
         if let Some(at) = layout.bound {
             row.ifindex = u32_at(bytes, at).unwrap_or(0);
             row.mark = if layout.mark { u32_at(bytes, at + 4) } else { None };
@@ -278,29 +313,74 @@ impl WalkDecoder {
         if let Some(at) = layout.netns {
             row.netns_id = u32_at(bytes, at).map_or(self.netns_id, u64::from);
         }
+        if let Some(at) = layout.memory {
+            row.skmem = bytes.get(at..at + NUMBERS).filter(|_| !is_small(bytes)).map(SkMem::new);
+        }
     }
 
-    fn visit_with_counters(
-        &mut self,
-        row: &Socket<'_>,
-        bytes: &[u8],
-        at: usize,
-        keys: Keys,
-        visitor: &mut impl RowVisitor<Sockets, Keys, DecodeError>,
-    ) -> ControlFlow<()> {
-        let small = bytes.get(KIND).is_some_and(|kind| kind & (MINISOCK | REQUEST) != 0);
-        match bytes.get(at..).and_then(|counters| counters.first_chunk::<COUNTERS>()) {
-            Some(counters) if !small => {
-                put_info(&mut self.info, counters);
-                visitor.row(Ok((&Socket { tcp_info: Some(TcpInfo::new(&self.info)), ..*row }, keys)))
-            }
-            _ => visitor.row(Ok((row, keys))),
+    // Half-open and time-wait sockets have no `tcp_info`.
+    fn tcp_info(&mut self, bytes: &[u8], layout: &RowLayout) -> Option<TcpInfo<'_>> {
+        if is_small(bytes) {
+            return None;
         }
+        if let Some(at) = layout.info {
+            self.info = array_at(bytes, at)?;
+            finish_info(&mut self.info, layout.hz);
+            return Some(TcpInfo::new(&self.info));
+        }
+        put_counters(&mut self.counted, &array_at(bytes, layout.counters?)?);
+        Some(TcpInfo::new(&self.counted))
     }
 }
 
+fn is_small(bytes: &[u8]) -> bool {
+    bytes.get(KIND).is_some_and(|kind| kind & (MINISOCK | REQUEST) != 0)
+}
+
+/// Turns what the program wrote in place of `struct tcp_info` into what tcp_get_info (net/ipv4/tcp.c) would have
+/// written: it cannot divide by the kernel's clock rate, and read without a lock.
+fn finish_info(info: &mut [u8; INFO], hz: u32) {
+    let old = *info;
+    let word = |at| u32_at(&old, at).unwrap_or(0);
+    let mut put_bytes = |at: usize, bytes: &[u8]| {
+        if let Some(to) = info.get_mut(at..at + bytes.len()) {
+            to.copy_from_slice(bytes);
+        }
+    };
+    let mut put = |at, value: u32| put_bytes(at, &value.to_ne_bytes());
+    put(8, u32::try_from(ticks_to_us(word(8).into(), hz)).unwrap_or(u32::MAX)); // rto
+    // The time since data were sent, and since data and acknowledgements were received. An event after the program
+    // had read the clock was just now.
+    for at in [44, 52, 56] {
+        put(at, ticks_to_ms(not_negative(word(at)), hz));
+    }
+    put(144, not_negative(word(144))); // notsent_bytes
+    // The stopwatches follow each other; the running one is numbered from 1.
+    let (running, so_far) = (word(40), not_negative(word(48)));
+    put(40, 0); // fackets
+    put(48, 0); // last_ack_sent
+    let mut total = 0;
+    for (number, at) in (1..).zip([168, 176, 184]) {
+        let ticks = u64_at(&old, at).unwrap_or(0) + u64::from(if running == number { so_far } else { 0 });
+        let spent = ticks_to_us(ticks, hz);
+        total += spent;
+        put_bytes(at, &spent.to_ne_bytes());
+    }
+    // The first one is the time with data in flight, which the kernel reports with the two others.
+    put_bytes(168, &total.to_ne_bytes());
+}
+
+/// A difference of the kernel's 32-bit numbers; 0 if it is negative.
+fn not_negative(difference: u32) -> u32 {
+    if difference > i32::MAX as u32 { 0 } else { difference }
+}
+
+fn ticks_to_us(ticks: u64, hz: u32) -> u64 {
+    ticks.saturating_mul(1_000_000) / u64::from(hz.max(1))
+}
+
 /// Copies `struct counters` to the offsets of `struct tcp_info` (include/uapi/linux/tcp.h).
-fn put_info(info: &mut [u8; INFO], counters: &[u8; COUNTERS]) {
+fn put_counters(info: &mut [u8; COUNTED_INFO], counters: &[u8; COUNTERS]) {
     let mut put = |at: usize, from: usize, bytes: usize| {
         if let (Some(to), Some(from)) = (info.get_mut(at..at + bytes), counters.get(from..from + bytes)) {
             to.copy_from_slice(from);
@@ -330,7 +410,10 @@ fn identity(bytes: &[u8], layout: &RowLayout) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
     use super::*;
+    use record::rows::need;
+    use record::{Lookups, Table as _};
 
     fn row(family: u8, kind: u8, parts: &[u8], addresses: &[u8]) -> Vec<u8> {
         let mut row = vec![0, family, 1, kind, 0x39, 0x30, 80, 0];
@@ -371,7 +454,9 @@ mod tests {
         parts.extend_from_slice(&counters);
         parts.extend_from_slice(&[5, 0, 0, 0, 0, 0, 0, 0]);
         parts.extend_from_slice(&[0xee; 8]);
-        let block = [&header(part::ALL)[..], &row(2, 0, &parts, &[127, 0, 0, 1, 127, 0, 0, 2])].concat();
+        // Memory and `tcp_info` have their own test.
+        let header = header(part::ALL & !(part::MEMORY | part::INFO));
+        let block = [&header[..], &row(2, 0, &parts, &[127, 0, 0, 1, 127, 0, 0, 2])].concat();
         assert_eq!(
             decode_row(&block),
             [Ok("Endpoint { addr: V4([127, 0, 0, 1]), port: 12345 } Endpoint { addr: V4([127, 0, 0, 2]), port: 80 } \
@@ -379,7 +464,7 @@ mod tests {
                 .to_owned())]
         );
         // A minisock has no counters and, in time-wait, no owner.
-        let small = [&header(part::ALL)[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
+        let small = [&header[..], &row(2, MINISOCK, &parts, &[0; 8])].concat();
         assert!(
             decode_row(&small)[0].as_ref().is_ok_and(|told| told.contains("None 77 5 (2, 2) None")),
             "{:?}",
@@ -409,6 +494,52 @@ mod tests {
         for garbage in [&b""[..], b"nwk1", &header(1 << 31)] {
             assert!(matches!(decode_row(garbage)[..], [Err(_)]));
         }
+    }
+
+    #[test]
+    fn memory_and_tcp_info_are_read_in_place() {
+        let mut info = [0u8; INFO];
+        let mut put = |at: usize, value: u64, bytes: usize| {
+            info[at..at + bytes].copy_from_slice(&value.to_ne_bytes()[..bytes]);
+        };
+        put(0, 1, 1); // state
+        put(8, 50, 4); // rto: 50 ticks
+        put(44, 25, 4); // last_data_sent: 25 ticks
+        put(52, u64::from(u32::MAX), 4); // data arrived after the clock was read
+        put(144, u64::from(u32::MAX), 4); // more was sent than was written, for a moment
+        put(40, 2, 4); // the second stopwatch runs
+        put(48, 100, 4); // for 100 ticks
+        put(168, 25, 8);
+        put(184, 50, 8);
+        let memory: Vec<u8> = (1..=10u32).flat_map(u32::to_ne_bytes).collect();
+        let block = [
+            &header(part::MEMORY | part::INFO)[..],
+            &row(2, 0, &[&memory[..], &info].concat(), &[0; 8]),
+            &row(2, MINISOCK, &[&memory[..], &info].concat(), &[0; 8]),
+        ]
+        .concat();
+        let mut seen = Vec::new();
+        let _ = WalkDecoder::new(9, 1).visit(&block, &mut |row: Result<(&Socket<'_>, Keys), DecodeError>| {
+            let (row, _) = row.unwrap();
+            let of_info = row
+                .tcp_info
+                .map(|info| [info.rto_us(), info.last_data_sent_ms(), info.last_data_recv_ms(), info.notsent_bytes()]);
+            let times = row.tcp_info.map(|info| [info.busy_us(), info.rwnd_limited_us(), info.sndbuf_limited_us()]);
+            seen.push((row.skmem.map(|memory| (memory.get(0), memory.get(8), memory.get(9))), of_info, times));
+            for field in Sockets::FIELDS.iter().filter(|field| field.need & need::TCP_INFO != 0) {
+                let is_null = field.cell(row, &Lookups::empty()) == Value::Null;
+                let is_lacked = NOT_IN_WALK.contains(&field.name) && field.name != "ato_us";
+                assert_eq!(is_null, row.tcp_info.is_none() || is_lacked, "{}", field.name);
+            }
+            ControlFlow::Continue(())
+        });
+        // HZ is 250 in this header.
+        let first = (
+            Some((Some(1), Some(9), None)),
+            Some([Some(200_000), Some(100), Some(0), Some(0)]),
+            Some([Some(700_000), Some(400_000), Some(200_000)]),
+        );
+        assert_eq!(seen, [first, (None, None, None)]);
     }
 
     #[test]

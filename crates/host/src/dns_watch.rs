@@ -1,8 +1,8 @@
 //! Counts DNS queries and answers over UDP, by server, from the heads of the messages.
 //!
-//! An answer matches a query with the client's address and port and the same ID. Names and other contents are not
-//! read. A query whose answer comes from another address than was asked is counted separately: a client with a
-//! connected socket does not receive such an answer.
+//! An answer matches a query with the client's address and port and the same ID. Its response code is read; names and
+//! other contents are not. A query whose answer comes from another address than was asked is counted separately: a
+//! client with a connected socket does not receive such an answer.
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
@@ -31,6 +31,12 @@ const IPV6_HEADER: usize = 40;
 /// Sizes of a record of a server and of a mismatch in a recording, each after a byte that shows which one it is.
 const SERVER: usize = 51;
 const MISMATCH: usize = 53;
+/// The size of a record of a server with failures.
+const FAILING_SERVER: usize = SERVER + 8;
+
+/// Response codes, RFC 1035, 4.1.1.
+const SERVFAIL: u8 = 2;
+const REFUSED: u8 = 5;
 
 /// Queries to a DNS server, and its answers, during the watch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,6 +55,10 @@ pub struct DnsServerCount {
     pub waiting: u32,
     /// How long the oldest of them has waited, in milliseconds.
     pub longest_ms: u32,
+    /// Answers with the response code SERVFAIL: the server could not find the answer.
+    pub failed: u32,
+    /// Answers with the response code REFUSED: the server does not serve this client, or this name.
+    pub refused: u32,
 }
 
 /// Answers that came from another address than the client had asked.
@@ -81,6 +91,8 @@ struct DnsHead {
     port: u16,
     id: u16,
     is_answer: bool,
+    /// The response code.
+    code: u8,
 }
 
 /// A query: the client's address and port, the ID, the server.
@@ -91,6 +103,8 @@ type QueryKey = (Addr, u16, u16, Addr);
 struct Totals {
     asked: u32,
     answered: u32,
+    failed: u32,
+    refused: u32,
     last: (Addr, u16),
 }
 
@@ -156,7 +170,7 @@ impl DnsWatch {
 
 impl Counting {
     fn add(&mut self, head: DnsHead, now: Instant) {
-        let DnsHead { server, client, port, id, is_answer } = head;
+        let DnsHead { server, client, port, id, is_answer, .. } = head;
         let key = (client, port, id, server);
         if !is_answer {
             let is_new = !self.waiting.contains_key(&key);
@@ -178,8 +192,8 @@ impl Counting {
                 of.1 = of.1.saturating_add(1);
             }
             Some(_) => self.is_over = true,
-            // The answer to an earlier query.
-            None => self.total(head, 0, 1),
+            // The answer to an earlier query, or to none: anyone can send it, so its code does not count.
+            None => self.total(DnsHead { code: 0, ..head }, 0, 1),
         }
     }
 
@@ -189,9 +203,15 @@ impl Counting {
             return;
         }
         let last = (head.client, head.port);
-        let of = self.servers.entry(head.server).or_insert(Totals { asked: 0, answered: 0, last });
+        let of =
+            self.servers.entry(head.server).or_insert(Totals { asked: 0, answered: 0, failed: 0, refused: 0, last });
         of.asked = of.asked.saturating_add(asked);
         of.answered = of.answered.saturating_add(answered);
+        match head.code {
+            SERVFAIL => of.failed = of.failed.saturating_add(answered),
+            REFUSED => of.refused = of.refused.saturating_add(answered),
+            _ => {}
+        }
         of.last = last;
     }
 
@@ -211,6 +231,8 @@ impl Counting {
                 answered: of.answered,
                 waiting: u32::try_from(waiting.len()).unwrap_or(u32::MAX),
                 longest_ms: oldest.map_or(0, |(age, ..)| u32::try_from(age.as_millis()).unwrap_or(u32::MAX)),
+                failed: of.failed,
+                refused: of.refused,
             }
         };
         let of_pair = |(&(asked, answered), &(client, count)): (&(Addr, Addr), &(Addr, u32))| DnsMismatchCount {
@@ -240,20 +262,21 @@ fn parse_head(packet: &[u8]) -> Option<DnsHead> {
     let (sport, dport) = (prefix::be16_at(packet, udp)?, prefix::be16_at(packet, udp + 2)?);
     let id = prefix::be16_at(packet, udp + UDP_HEADER)?;
     let flags = prefix::u8_at(packet, udp + UDP_HEADER + 2)?;
+    let code = prefix::u8_at(packet, udp + UDP_HEADER + 3)? & 0xf;
     let is_answer = sport == DNS && (dport != DNS || flags & IS_ANSWER != 0);
     let (server, client, port) = if is_answer { (src, dst, dport) } else { (dst, src, sport) };
-    Some(DnsHead { server, client, port, id, is_answer })
+    Some(DnsHead { server, client, port, id, is_answer, code })
 }
 
 impl DnsCounts {
     /// Appends the counts in the format of [`parse`].
     pub fn put(&self, into: &mut Vec<u8>) {
         for one in &self.servers {
-            into.push(0);
+            into.push(2);
             into.extend_from_slice(&bytes_of(one.server));
             into.extend_from_slice(&bytes_of(one.client));
             into.extend_from_slice(&one.port.to_ne_bytes());
-            for number in [one.asked, one.answered, one.waiting, one.longest_ms] {
+            for number in [one.asked, one.answered, one.waiting, one.longest_ms, one.failed, one.refused] {
                 into.extend_from_slice(&number.to_ne_bytes());
             }
         }
@@ -286,7 +309,13 @@ pub fn parse(mut bytes: &[u8]) -> DnsCounts {
             answered: prefix::u32_at(bytes, 39)?,
             waiting: prefix::u32_at(bytes, 43)?,
             longest_ms: prefix::u32_at(bytes, 47)?,
+            failed: 0,
+            refused: 0,
         })
+    };
+    let failing_server = |bytes| {
+        let (failed, refused) = (prefix::u32_at(bytes, SERVER)?, prefix::u32_at(bytes, SERVER + 4)?);
+        Some(DnsServerCount { failed, refused, ..server(bytes)? })
     };
     let mismatch = |bytes| {
         let (asked, answered, client) = (addr(bytes, 1)?, addr(bytes, 17)?, addr(bytes, 33)?);
@@ -294,7 +323,9 @@ pub fn parse(mut bytes: &[u8]) -> DnsCounts {
     };
     loop {
         let size = match bytes.first() {
+            // Recordings of earlier versions.
             Some(0) => server(bytes).map(|one| counts.servers.push(one)).map(|()| SERVER),
+            Some(2) => failing_server(bytes).map(|one| counts.servers.push(one)).map(|()| FAILING_SERVER),
             Some(1) => mismatch(bytes).map(|one| counts.mismatches.push(one)).map(|()| MISMATCH),
             _ => None,
         };
@@ -316,7 +347,41 @@ mod tests {
     const SECOND: Addr = Addr::V4([192, 0, 2, 54]);
 
     fn head(server: Addr, port: u16, id: u16, is_answer: bool) -> DnsHead {
-        DnsHead { server, client: CLIENT, port, id, is_answer }
+        DnsHead { server, client: CLIENT, port, id, is_answer, code: 0 }
+    }
+
+    #[test]
+    fn failures_are_counted_by_their_code() {
+        let (mut counting, now) = (Counting::default(), Instant::now());
+        for (id, code) in [SERVFAIL, SERVFAIL, REFUSED, 0, 3].into_iter().enumerate() {
+            let id = u16::try_from(id).unwrap();
+            counting.add(head(FIRST, 4000, id, false), now);
+            counting.add(DnsHead { code, ..head(FIRST, 4000, id, true) }, now);
+        }
+        let counts = counting.counts(now);
+        let one = counts.servers[0];
+        assert_eq!((one.asked, one.answered, one.failed, one.refused), (5, 5, 2, 1));
+        // Forged answers, to queries that this host has not sent.
+        for id in 100..200 {
+            counting.add(DnsHead { code: REFUSED, ..head(FIRST, 4000, id, true) }, now);
+        }
+        let forged = counting.counts(now).servers[0];
+        assert_eq!((forged.answered, forged.failed, forged.refused), (105, 2, 1));
+        let mut bytes = Vec::new();
+        counts.put(&mut bytes);
+        assert_eq!(parse(&bytes), counts);
+        // A recording without failures.
+        bytes[0] = 0;
+        assert_eq!(parse(&bytes[..SERVER]).servers, [DnsServerCount { failed: 0, refused: 0, ..one }]);
+    }
+
+    #[test]
+    fn the_head_of_a_message_has_the_response_code() {
+        let mut packet = vec![0x45; 20];
+        packet.extend_from_slice(&[0, 53, 0x10, 0, 0, 20, 0, 0, 0, 7, 0x81, 0x82]);
+        let head = parse_head(&packet).unwrap();
+        assert_eq!((head.is_answer, head.id, head.code), (true, 7, SERVFAIL));
+        assert_eq!(parse_head(&packet[..packet.len() - 1]), None);
     }
 
     #[test]

@@ -166,6 +166,8 @@ fn seen_of(counts: &DnsCounts, links: &Links) -> DnsSeen {
         answered: one.answered,
         waiting: one.waiting,
         longest_ms: one.longest_ms,
+        failed: one.failed,
+        refused: one.refused,
     });
     let mismatches = counts.mismatches.iter().filter(|one| is_own(one.client) || is_own(one.answered));
     let mismatches = mismatches.map(|one| DnsMismatch {

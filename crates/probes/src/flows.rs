@@ -142,7 +142,8 @@ fn add_flow(sample: &mut Sample, row: &Conntrack<'_>) {
     match (row.orig.proto, row.state) {
         (ip_proto::TCP, Some(SYN_SENT)) => {
             flows.unanswered += 1;
-            flows.add_silent(to);
+            // The host that should answer: with destination NAT, another one than the client asks.
+            flows.add_silent(row.reply.src.unmapped());
         }
         (ip_proto::UDP, _) => flows.unanswered += 1,
         _ => {}
@@ -175,7 +176,7 @@ fn add_translated(sample: &mut Sample, row: &Conntrack<'_>, status: CtStatus) {
         around.flows.add_published((flow.l4, flow.asked.0, dport), is_hairpin.then_some((client, server, real)));
     }
     if flow.is_snat {
-        around.flows.add_translated((flow.l4, server, real, flow.source));
+        around.flows.add_translated((flow.l4, server, real, flow.source), flow.is_answered);
     }
     let is_exempt = flow.asked.0.is_multicast() || flow.client.0.is_loopback() || status.contains(CtStatus::EXPECTED);
     let compared = match (is_udp, row.state) {

@@ -60,6 +60,7 @@ impl ProbeReader for LinkReader {
                 hop_limit: link.hop_limit,
                 bridge: link.bridge,
                 port: link.port,
+                is_tun: *link.kind == *b"tun",
                 is_overlay: [b"vxlan".as_slice(), b"geneve"].contains(&&*link.kind),
                 // An interface on top of another reports the lower one's mode, which has its own finding.
                 xdp: link.xdp.map(|xdp| XdpSeen {

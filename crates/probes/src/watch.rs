@@ -35,7 +35,7 @@ use crate::routes::RouteReader;
 use crate::settings::NetSettings;
 use crate::shared_ports::SharedPortReader;
 use crate::snat_ports::SnatPortReader;
-use crate::sockets::{Censuses, SocketReader};
+use crate::sockets::{SocketReader, SocketReading};
 use crate::unix::UnixReader;
 
 /// What probes keep from one round to the next.
@@ -46,7 +46,7 @@ struct Lasting {
     /// True if a replay is analyzed as a whole instead of round by round.
     sums_rounds: bool,
     /// Sockets at the end of the previous round.
-    sockets: RefCell<Option<Censuses>>,
+    sockets: RefCell<Option<SocketReading>>,
 }
 
 impl Lasting {

@@ -74,10 +74,11 @@ fn line(outcome: &Outcome) -> String {
 
 fn table(outcomes: &[Outcome]) -> String {
     let calm = outcomes.iter().filter(|one| one.is_calm()).count();
-    let mut text = String::from(
-        "`cargo xtask incidents --healthy` makes lively traffic without a fault, runs `netwren doctor --for 2` on the \
-         host\nin the second column and writes this table. Only hints are allowed (docs/adr/0041).\n\n\
-         | healthy load | host | findings |\n|---|---|---|\n",
+    let mut text = format!(
+        "`cargo xtask incidents --healthy` makes lively traffic without a fault, runs `netwren doctor --for \
+         {WATCHES_S}` on the host\n\
+         in the second column and writes this table. Only hints are allowed (docs/adr/0041).\n\n\
+         | healthy load | host | findings |\n|---|---|---|\n"
     );
     outcomes.iter().for_each(|outcome| text.push_str(&line(outcome)));
     text + &format!("\nLoads without a warning: {calm} of {}.\n", outcomes.len())

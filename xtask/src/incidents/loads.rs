@@ -148,6 +148,15 @@ pub(super) const LOADS: &[Load] = &[
         ..NONE
     },
     Load {
+        name: "names without a working server of their own, among others",
+        at: Client,
+        traffic: &[
+            (Server, "name_server(SERVER, codes=[0, 3, 0, 2]); ready()"),
+            (Client, "[resolver([SERVER]) for _ in range(8)]; ready(0.3)"),
+        ],
+        ..NONE
+    },
+    Load {
         name: "a stub resolver with one socket to its server",
         at: Client,
         traffic: &[

@@ -50,8 +50,8 @@ def tcx(iface, port, is_egress):
     bpf(28, struct.pack("=IIII", port_filter(TCX, port), socket.if_nametoindex(iface), 47 if is_egress else 46, 0))
 
 
-def cgroup(port, is_egress):
-    """Moves this process into a cgroup of its own, whose program drops packets to this port."""
+def own_cgroup():
+    """Makes a cgroup and returns its path."""
     place = os.path.join(os.path.dirname(READY), "cgroups")
     os.makedirs(place, exist_ok=True)
     run("mount -t cgroup2 none %s" % place)
@@ -62,11 +62,28 @@ def cgroup(port, is_egress):
             pass
     own = os.path.join(place, "incident-%d" % os.getpid())
     os.mkdir(own)
-    with open(os.path.join(own, "cgroup.procs"), "w") as procs:
-        procs.write(str(os.getpid()))
+    return own
+
+
+def put(path, text):
+    with open(path, "w") as file:
+        file.write(str(text))
+
+
+def cgroup(port, is_egress):
+    """Moves this process into a cgroup of its own, whose program drops packets to this port."""
+    own = own_cgroup()
+    put(os.path.join(own, "cgroup.procs"), os.getpid())
     directory = os.open(own, os.O_RDONLY)
     held.append(directory)
     bpf(28, struct.pack("=IIII", port_filter(CGROUP, port), directory, int(is_egress), 0))
+
+
+def frozen(pid):
+    """Moves a process into a cgroup and freezes it, as a container is paused."""
+    own = own_cgroup()
+    put(os.path.join(own, "cgroup.procs"), pid)
+    put(os.path.join(own, "cgroup.freeze"), 1)
 
 
 def legacy_drop(chain, port):

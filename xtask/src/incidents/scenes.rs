@@ -11,6 +11,7 @@ mod neighbours;
 mod policies;
 mod ports;
 mod resets;
+mod services;
 mod slow;
 mod waiting;
 
@@ -85,6 +86,7 @@ pub(super) fn incidents() -> impl Iterator<Item = &'static Incident> {
         INCIDENTS,
         waiting::INCIDENTS,
         ports::INCIDENTS,
+        services::INCIDENTS,
         resets::INCIDENTS,
         slow::INCIDENTS,
         neighbours::INCIDENTS,
@@ -517,6 +519,55 @@ const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
+        name: "a client has the server's address itself",
+        expected: "closed-port",
+        at: Client,
+        fault: &[(Client, "ip addr add 172.17.0.2/32 dev lo")],
+        traffic: WEB,
+        ..NONE
+    },
+    Incident {
+        name: "fragments other than the first are dropped on the path",
+        expected: "reassembly",
+        at: Server,
+        set_up: &[(Router, FORWARD)],
+        fault: &[(Router, "nft add rule ip f c ip frag-off '&' 0x1fff != 0 drop")],
+        traffic: &[(Server, "echo(7); ready()"), (Client, "datagrams(SERVER, 7, 4000); ready(0.3)")],
+        ..NONE
+    },
+    Incident {
+        name: "a rule on the path rejects datagrams",
+        expected: "refused",
+        at: Client,
+        set_up: &[(Router, FORWARD)],
+        fault: &[(Router, "nft add rule ip f c udp dport 7 reject with icmp type host-prohibited")],
+        traffic: ECHO,
+        ..NONE
+    },
+    Incident {
+        name: "forwarding is off on one interface",
+        expected: "forwarding-off",
+        fault: &[(Router, "sysctl -qw net.ipv4.conf.c1.forwarding=0")],
+        traffic: ECHO,
+        ..NONE
+    },
+    Incident {
+        name: "a program sends from an address that its host no longer has",
+        expected: "no-route",
+        at: Client,
+        traffic: &[
+            (Server, "echo_stream(80); ready()"),
+            (
+                Client,
+                "session(SERVER, 80); time.sleep(0.5)\n\
+                 ILL and run('ip addr del 192.0.2.10/24 dev c0; \
+                 ip addr add 192.0.2.11/24 dev c0; ip route replace default via 192.0.2.1')\n\
+                 ready(2)",
+            ),
+        ],
+        ..NONE
+    },
+    Incident {
         name: "packets start with a hop limit that is too small",
         expected: "ttl-expired",
         traffic: &[(Server, "echo(7); ready()"), (Client, "datagrams(SERVER, 7, ttl=1 if ILL else 64); ready(0.3)")],
@@ -904,7 +955,13 @@ const INCIDENTS: &[Incident] = &[
         set_up: &[(Server, "echo 1 > /sys/class/net/s0/queues/rx-0/rps_cpus")],
         traffic: &[
             (Server, "echo(7); ready()"),
-            (Client, "[datagrams(SERVER, 7, 100, 0.0002 if ILL else 0.01) for _ in range(4)]; ready(0.3)"),
+            // A processor that sends to its own backlog empties it after each packet.
+            (
+                Client,
+                "os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+\
+                 [datagrams(SERVER, 7, 100, 0.0001 if ILL else 0.01) for _ in range(4)]; ready(0.3)",
+            ),
         ],
         ..NONE
     },

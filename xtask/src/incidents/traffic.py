@@ -2,6 +2,7 @@
 import array
 import ctypes
 import fcntl
+import itertools
 import os
 import select
 import socket
@@ -14,7 +15,7 @@ import time
 ILL = sys.argv[1] == "ill"
 READY = sys.argv[2]
 END = time.time() + 40
-CLIENT, SERVER = "192.0.2.10", "172.17.0.2"
+CLIENT, CLIENT6, SERVER = "192.0.2.10", "2001:db8::10", "172.17.0.2"
 held = []
 
 
@@ -38,12 +39,12 @@ def background(work, *args):
     return thread
 
 
-def listen(port, backlog=128, family=socket.AF_INET, rcvbuf=0):
+def listen(port, backlog=128, family=socket.AF_INET, rcvbuf=0, address=""):
     listener = socket.socket(family)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if rcvbuf:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, rcvbuf)
-    listener.bind(("", port))
+    listener.bind((address, port))
     listener.listen(backlog)
     held.append(listener)
     return listener
@@ -118,6 +119,21 @@ def ask(host, port, every=0.03, size=100):
             pass
 
     keep_asking(once, every)
+
+
+def burst(host, port, count):
+    """Opens so many connections at the same moment, again and again."""
+
+    def once():
+        connections = [socket.socket() for _ in range(count)]
+        for connection in connections:
+            connection.setblocking(False)
+            connection.connect_ex((host, port))
+        time.sleep(0.5)
+        for connection in connections:
+            connection.close()
+
+    keep_asking(once, 0.3)
 
 
 def hold(host, port, count, every=0.002):
@@ -301,17 +317,19 @@ def resolve(host):
         background(loop)
 
 
-def name_server(host, answers=True, port=53):
-    """Answers queries to this address; to any, from the address that the kernel chooses, if it is empty."""
+def name_server(host, answers=True, port=53, codes=(0,)):
+    """Answers queries to this address; to any, from the address that the kernel chooses, if it is empty. The answers
+    have these response codes in turn."""
     taker = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     taker.bind((host, port))
     held.append(taker)
 
     def serve():
+        turn = itertools.cycle(codes)
         while going():
             query, client = taker.recvfrom(512)
             if answers:
-                taker.sendto(query[:2] + b"\x81\x80" + query[4:], client)
+                taker.sendto(query[:2] + bytes((0x81, 0x80 + next(turn))) + query[4:], client)
 
     background(serve)
 
@@ -965,6 +983,19 @@ def redirects(target, gateway, ports):
     for _ in range(10):
         sender.sendto(message, (CLIENT, 0))
         time.sleep(0.2)
+
+
+def redirects6(target, gateway, dev):
+    """Tells the client five times a second to reach `target` through another gateway of this link (RFC 4861, section 4.5).
+
+    The client forgets a redirect once its gateway has not answered."""
+    sender = socket.socket(socket.AF_INET6, socket.SOCK_RAW, socket.IPPROTO_ICMPV6)
+    sender.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_UNICAST_HOPS, 255)
+    sender.bind(("fe80::1", 0, 0, socket.if_nametoindex(dev)))
+    addresses = [socket.inet_pton(socket.AF_INET6, addr) for addr in (gateway, target)]
+    message = struct.pack("!BBHI", 137, 0, 0, 0) + b"".join(addresses)
+    held.append(sender)
+    every(0.2, lambda: sender.sendto(message, (CLIENT6, 0, 0, 0)))
 
 
 def router_adverts(dev):

@@ -22,9 +22,9 @@ pub(super) struct Idle<'s> {
     pub(super) before: u32,
 }
 
-/// Returns the sockets by their cookies, without those whose cookie the kernel did not send.
-pub(super) fn by_cookie(all: &[Queue]) -> BTreeMap<u64, &Queue> {
-    all.iter().filter(|one| one.cookie != 0).map(|one| (one.cookie, one)).collect()
+/// Returns the sockets by their identities, without those whose identity is unknown.
+pub(super) fn by_identity(all: &[Queue]) -> BTreeMap<u64, &Queue> {
+    all.iter().filter(|one| one.identity != 0).map(|one| (one.identity, one)).collect()
 }
 
 /// Listeners of a port whose queues did not shrink, and the connections of the port that wait to be accepted.
@@ -47,11 +47,11 @@ pub(super) fn idle_listeners(sample: &Sample) -> Vec<Idle<'_>> {
     if !is_long(sample) {
         return Vec::new();
     }
-    let old = by_cookie(&before.listeners);
+    let old = by_identity(&before.listeners);
     let mut all: Vec<Idle<'_>> = after
         .listeners
         .iter()
-        .filter_map(|listener| Some(Idle { listener, before: old.get(&listener.cookie)?.queue }))
+        .filter_map(|listener| Some(Idle { listener, before: old.get(&listener.identity)?.queue }))
         .filter(|one| one.before > 0 && one.listener.queue >= one.before)
         .collect();
     // The kernel does not show which listener of a port a connection waits for: the longest queues come first.
@@ -60,11 +60,11 @@ pub(super) fn idle_listeners(sample: &Sample) -> Vec<Idle<'_>> {
     for one in &all {
         ports.entry(one.listener.port).or_default().listeners.push(one);
     }
-    let still: BTreeSet<u64> = after.waiting.unaccepted.iter().map(|one| one.cookie).collect();
+    let still: BTreeSet<u64> = after.waiting.unaccepted.iter().map(|one| one.identity).collect();
     for one in &before.waiting.unaccepted {
         if let Some(of) = ports.get_mut(&one.port) {
             of.waited += 1;
-            of.kept += usize::from(still.contains(&one.cookie));
+            of.kept += usize::from(still.contains(&one.identity));
         }
     }
     for one in &after.waiting.unaccepted {
@@ -73,10 +73,10 @@ pub(super) fn idle_listeners(sample: &Sample) -> Vec<Idle<'_>> {
         }
     }
     let of_port = |of: &PortQueues<'_, '_>| -> Vec<u64> {
-        of.listeners.iter().take(of.count_idle(sample)).map(|one| one.listener.cookie).collect()
+        of.listeners.iter().take(of.count_idle(sample)).map(|one| one.listener.identity).collect()
     };
     let idle: BTreeSet<u64> = ports.values().flat_map(of_port).collect();
-    all.retain(|one| idle.contains(&one.listener.cookie));
+    all.retain(|one| idle.contains(&one.listener.identity));
     all
 }
 

@@ -37,7 +37,7 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let invalid = sample.grown(Conntrack, "invalid");
     let flows = &sample.around.flows.silent;
     let Some((to, count)) = flows.iter().max_by_key(|(_, count)| **count) else { return };
-    let title = format!("connections to {to} pass through this host, but their answers take another path");
+    let title = format!("connections to {to} pass through this host, but their answers do not, or are not tracked");
     found
         .add(Severity::Warning, Confidence::Likely, title)
         .object(to.to_string())

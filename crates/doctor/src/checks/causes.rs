@@ -14,16 +14,18 @@ type Relation = fn(&Finding, &Finding) -> bool;
 ///
 /// The checks of this list form no cycle. A new check with a consequence needs a line here, nothing else.
 const EXPLAINS: &[(&str, &[&str], Relation)] = &[
-    ("asymmetric-route", &["ct-invalid", "ct-unreplied"], always),
+    ("asymmetric-route", &["ct-forgotten", "ct-invalid", "ct-unreplied"], always),
     ("asymmetric-route", &["rule-drop", "syn-retrans"], is_about_same),
     ("bridge-nf", &["ct-unreplied", "retransmits", "rule-drop", "syn-retrans"], always),
     ("checksum", &["reassembly", "retransmits"], always),
     ("close-wait", &["fd-limit"], is_about_same),
+    ("closed-port", &["refused"], is_of_itself),
     ("ct-chains", &["ct-unreplied", "syn-retrans"], always),
     ("ct-evicting", &["ct-unreplied"], always),
     ("ct-full", &["ct-unreplied", "dns-silent", "retransmits", "syn-retrans"], always),
     ("ct-helper", &["rule-drop"], is_about_same),
     ("ecn-syn", &["syn-retrans"], is_about_same_or_general),
+    ("dns-silent", &["dns-errors"], always),
     ("fd-limit", &["listen-overflow"], is_about_same),
     ("iface-down", &["no-route"], always),
     ("iface-down", &["dns-silent", "neigh-failed", "nic-drops", "qdisc-drop", "syn-retrans"], is_about_same),
@@ -41,6 +43,7 @@ const EXPLAINS: &[(&str, &[&str], Relation)] = &[
     ("nic-drops", &["reassembly", "retransmits"], always),
     ("nic-errors", &["checksum", "reassembly", "retransmits"], always),
     ("no-route", &["dns-silent"], always),
+    ("no-route", &["dead-peer", "retransmits", "small-pmtu"], is_about_same),
     ("paws", &["retransmits"], always),
     ("pmtu-blackhole", &["retransmits"], always),
     ("qdisc-drop", &["nic-drops"], is_about_same),
@@ -84,6 +87,11 @@ fn is_about_same_or_general(cause: &Finding, consequence: &Finding) -> bool {
 /// True if the silent neighbour is the peer, or the gateway to it.
 fn is_on_the_way(cause: &Finding, consequence: &Finding) -> bool {
     cause.title.starts_with("the gateway ") || is_about_same(cause, consequence)
+}
+
+/// True if this host refuses its own packets.
+fn is_of_itself(cause: &Finding, _: &Finding) -> bool {
+    cause.title.contains("itself")
 }
 
 /// True if hosts refuse with messages, of which they send one per second: further SYNs wait for an answer.

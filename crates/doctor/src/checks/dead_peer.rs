@@ -42,15 +42,15 @@ pub(super) fn dead_connections(sample: &Sample) -> Vec<&Silent> {
     let again = again_before(sample);
     let connecting: BTreeSet<&PeerHost> = sample.after.unanswered.keys().map(|(peer, _)| peer).collect();
     let is_silent = |one: &&Silent| {
-        let has_grown = again.get(&one.cookie).is_none_or(|before| *before <= one.again);
+        let has_grown = again.get(&one.identity).is_none_or(|before| *before <= one.again);
         one.again >= SOME && has_grown && !heard.contains(&one.peer.addr)
     };
     waiting.silent.iter().filter(is_silent).filter(|one| !may_be_mtu(&connecting, one)).collect()
 }
 
-/// Returns the cookies of the connections whose peer is dead for this host.
-pub(super) fn dead_cookies(sample: &Sample) -> BTreeSet<u64> {
-    dead_connections(sample).iter().map(|one| one.cookie).collect()
+/// Returns the identities of the connections whose peer is dead for this host.
+pub(super) fn dead_identities(sample: &Sample) -> BTreeSet<u64> {
+    dead_connections(sample).iter().map(|one| one.identity).collect()
 }
 
 /// Returns the peers from which a segment arrived within the window.
@@ -59,15 +59,15 @@ fn heard_within(sample: &Sample) -> BTreeSet<Addr> {
     sample.after.waiting.heard.iter().filter(|(_, ms)| u64::from(*ms) < window_ms).map(|(addr, _)| *addr).collect()
 }
 
-/// Returns the unanswered segments of each silent connection at the first reading, by cookie.
+/// Returns the unanswered segments of each silent connection at the first reading, by identity.
 fn again_before(sample: &Sample) -> BTreeMap<u64, u8> {
-    sample.before.waiting.silent.iter().map(|one| (one.cookie, one.again)).collect()
+    sample.before.waiting.silent.iter().map(|one| (one.identity, one.again)).collect()
 }
 
 /// Returns the retransmissions of these connections within the window.
 pub(super) fn dead_retransmits(sample: &Sample) -> u64 {
     let before = again_before(sample);
-    let old = |one: &Silent| before.get(&one.cookie).copied().unwrap_or(0);
+    let old = |one: &Silent| before.get(&one.identity).copied().unwrap_or(0);
     let data = |one: &&Silent| one.what == Unanswered::Data;
     dead_connections(sample).into_iter().filter(data).map(|one| u64::from(one.again.saturating_sub(old(one)))).sum()
 }
@@ -95,7 +95,7 @@ fn is_lost_here(sample: &Sample, peer: &Addr) -> bool {
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let mut dead = dead_connections(sample);
     dead.retain(|one| !is_lost_here(sample, &one.peer.addr));
-    let is_client = |one: &Silent| sample.after.served.contains(&(Proto::Tcp, one.local_port));
+    let is_client = |one: &Silent| sample.after.served.contains_key(&(Proto::Tcp, one.local_port));
     dead.sort_by_key(|one| (is_client(one), std::cmp::Reverse(one.again)));
     let Some(first) = dead.first() else { return };
     let peers: BTreeSet<&Addr> = dead.iter().map(|one| &one.peer.addr).collect();

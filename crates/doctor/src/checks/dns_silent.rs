@@ -5,7 +5,7 @@ use record::rows::{Confidence, Severity};
 use record::{Addr, Proto};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::accepting::by_cookie;
+use super::accepting::by_identity;
 use super::answer_source;
 use super::reach::Reach;
 use super::words::state;
@@ -19,6 +19,8 @@ const DNS: u16 = 53;
 const SOME: u32 = 3;
 /// Fewest queries without an answer if none at all was answered.
 const FEW: u32 = 2;
+/// Fewest messages "destination unreachable" within the window for a server that refuses. Hosts send one per second.
+const REFUSALS: u64 = 2;
 /// A window of this many seconds is longer than a server may take.
 const PATIENCE_S: f64 = 0.9;
 /// A query that waits for this long is not answered, in milliseconds: if another server answers others, and if no other
@@ -55,7 +57,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let servers = Servers::new(sample);
     let silent = servers.silent_by_messages().or_else(|| servers.silent_by_entries()).or_else(|| servers.slow());
     let waiting = servers.waiting_sockets();
+    let refuses = silent.as_ref().is_some_and(|one| is_refused(sample, one));
     let (title, severity) = match (&silent, waiting.first()) {
+        (Some(one), _) if refuses => {
+            let title = "seems to refuse queries: messages \"unreachable\" arrive instead of answers";
+            (format!("the DNS server {} {title}", one.server), one.severity)
+        }
         (Some(one), _) => (format!("the DNS server {} does not answer", one.server), one.severity),
         (None, Some(one)) => {
             (format!("the DNS server may not answer: {} waits, or keeps its socket open", one.words()), Severity::Hint)
@@ -93,7 +100,23 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         ),
         _ => finding,
     };
-    finding.remedy("", "check that the server is running and reachable, and that no firewall drops port 53", "");
+    let check = if refuses {
+        "check that the server's program runs and listens on this address, and that no firewall rejects port 53"
+    } else {
+        "check that the server is running and reachable, and that no firewall drops port 53"
+    };
+    finding.remedy("", check, "");
+}
+
+/// True if messages arrive that say "unreachable" while the server answers nothing.
+fn is_refused(sample: &Sample, silent: &Silent) -> bool {
+    let counter = match silent.server {
+        Addr::V4(_) => (Snmp, "IcmpInDestUnreachs"),
+        Addr::V6(_) => (Snmp6, "Icmp6InDestUnreachs"),
+    };
+    let is_mute =
+        sample.around.dns.servers.iter().all(|one| one.server.unmapped() != silent.server || one.answered == 0);
+    is_mute && !silent.server.is_loopback() && sample.grown(counter.0, counter.1) >= REFUSALS
 }
 
 /// A server that answered within the window.
@@ -194,8 +217,8 @@ impl<'s> Servers<'s> {
             peers.entry(socket.port).or_insert(socket.peer);
         }
         let is_served = |one: &Queue| peers.get(&one.port).is_some_and(|server| self.is_heard(*server));
-        let before = by_cookie(&sample.before.resolvers);
+        let before = by_identity(&sample.before.resolvers);
         let all = sample.after.resolvers.iter();
-        all.filter(|one| before.contains_key(&one.cookie) && !is_served(one)).collect()
+        all.filter(|one| before.contains_key(&one.identity) && !is_served(one)).collect()
     }
 }

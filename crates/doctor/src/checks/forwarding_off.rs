@@ -3,6 +3,7 @@
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Severity};
 
+use super::words::{iface_setting, state};
 use super::{Check, Findings, Probe, Sample};
 
 /// Fewest packets for a finding; a wrong broadcast or a stale neighbour entry elsewhere may cause fewer.
@@ -10,11 +11,11 @@ const SOME: u64 = 5;
 
 pub(super) const CHECK: Check = Check {
     id: "forwarding-off",
-    needs: &[Probe::Drops],
+    needs: &[Probe::Drops, Probe::Links],
     area: "routing",
     about: "Packets for other hosts arrive here, but this host does not forward.",
     rule: "IpInAddrErrors or Ip6InAddrErrors grew by at least 5 while ip_forward (forwarding) is 0; not by broadcasts \
-           of another subnet.",
+           of another subnet. While ip_forward is 1, IpInAddrErrors shows that the setting of an interface is 0.",
     sources: "/proc/net/snmp: InAddrErrors; snmp6; net.ipv4.ip_forward, net.ipv6.conf.all.forwarding",
     refuted_by: "a neighbour that sends here by mistake, because of an outdated address.",
     run,
@@ -27,10 +28,21 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let dropped = sample.around.dropped(CHECK.id);
         let lost = dropped.for_hosts(sample.grown(source, counter));
         let forwards = sample.setting(setting, 0);
-        if lost < SOME || forwards != Some(0) {
+        // IPv6 has no such setting for an interface.
+        let iface = (source == Snmp && forwards == Some(1))
+            .then(|| dropped.all.first().map_or(String::new(), |first| sample.around.iface(first.ifindex)));
+        if lost < SOME || forwards != Some(0) && iface.is_none() {
             continue;
         }
-        let name = setting.replace('/', ".");
+        let name = match &iface {
+            Some(iface) => iface_setting("ipv4", iface, "forwarding"),
+            None => format!("net.{}", setting.replace('/', ".")),
+        };
+        let on = match iface.as_deref() {
+            None => String::new(),
+            Some("") => " on an interface".to_owned(),
+            Some(iface) => format!(" on {iface}"),
+        };
         let risk = match source {
             Snmp => "the host then forwards all packets that its firewall accepts",
             _ => {
@@ -38,14 +50,14 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                  unless accept_ra is 2"
             }
         };
-        let title = format!("packets for other hosts are dropped: forwarding is off{}", dropped.example());
+        let title = format!("packets for other hosts are dropped: forwarding is off{on}{}", dropped.example());
         found
             .add(Severity::Warning, Confidence::Likely, title)
-            .object(format!("net.{name}"))
+            .object(name.clone())
             .proof(sample.evidence(source, counter, None))
-            .proof([super::words::state(format!("net.{name}"), 0, Some(1))])
+            .proof([state(name.clone(), 0, Some(1))])
             .proof(dropped.evidence())
             .lost(lost, "packets dropped")
-            .remedy(format!("sysctl -w net.{name}=1"), "enables forwarding on this host", risk);
+            .remedy(format!("sysctl -w {name}=1"), "enables forwarding on this host", risk);
     }
 }

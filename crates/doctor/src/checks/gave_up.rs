@@ -31,8 +31,8 @@ pub(super) const CHECK: Check = Check {
 
 /// Returns the connections that waited for acknowledgements and no longer exist.
 fn lost_connections(sample: &Sample) -> Vec<&Stuck> {
-    let still: BTreeSet<u64> = sample.after.stuck.iter().map(|one| one.cookie).collect();
-    let is_left = |one: &&Stuck| one.cookie != 0 && !still.contains(&one.cookie);
+    let still: BTreeSet<u64> = sample.after.stuck.iter().map(|one| one.identity).collect();
+    let is_left = |one: &&Stuck| one.identity != 0 && !still.contains(&one.identity);
     let all = sample.before.stuck.iter().filter(|one| !one.is_window).filter(is_left);
     all.filter(|one| is_gone(sample, one)).collect()
 }
@@ -53,7 +53,7 @@ fn is_gone(sample: &Sample, one: &Stuck) -> bool {
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let name = "TcpExtTCPAbortOnTimeout";
     let aborted = sample.grown(Netstat, name);
-    let is_client = |port: u16| !sample.after.served.contains(&(Proto::Tcp, port));
+    let is_client = |port: u16| !sample.after.served.contains_key(&(Proto::Tcp, port));
     let lost = lost_connections(sample);
     let of_keepalive = resets_of(sample, ResetKind::OfKernel);
     let title = match (lost.first(), of_keepalive.first()) {

@@ -2,7 +2,7 @@
 
 use record::rows::Evidence;
 
-use super::accepting::by_cookie;
+use super::accepting::by_identity;
 use crate::seen::Queue;
 
 /// A socket that dropped packets or messages within the window.
@@ -28,11 +28,11 @@ impl Loser<'_> {
 }
 
 /// Returns the sockets of `after` whose drops grew since `before`, the largest growth first. Sockets are matched by
-/// their cookie; one that was not recorded before had no drops.
+/// their identity; one that was not recorded before had no drops.
 pub(super) fn losers<'s>(before: &[Queue], after: &'s [Queue]) -> Vec<Loser<'s>> {
-    let old = by_cookie(before);
+    let old = by_identity(before);
     let of = |socket: &'s Queue| {
-        let before = old.get(&socket.cookie).map_or(Some(0), |old| old.drops);
+        let before = old.get(&socket.identity).map_or(Some(0), |old| old.drops);
         let grown = socket.drops?.checked_sub(before?)?;
         (grown > 0).then_some(Loser { socket, before, grown })
     };

@@ -27,6 +27,7 @@ mod ct_unreplied;
 mod dad_failed;
 mod dead_peer;
 mod discovery_drop;
+mod dns_errors;
 mod dns_silent;
 mod dropped;
 mod duplicates;
@@ -72,6 +73,7 @@ mod packet_late;
 mod paws;
 mod peer_resets;
 mod peer_window;
+mod ping_ignored;
 mod pmtu_blackhole;
 mod port_exhaustion;
 mod probe;
@@ -94,6 +96,7 @@ mod rule_drop;
 mod send_buffer;
 mod service_resets;
 mod silence;
+mod small_mss;
 mod small_pmtu;
 mod small_window;
 mod snat_ports;
@@ -208,6 +211,7 @@ pub const CHECKS: &[&Check] = &[
     &asymmetric_route::CHECK,
     &ct_invalid::CHECK,
     &dns_silent::CHECK,
+    &dns_errors::CHECK,
     &netlink_overrun::CHECK,
     &nflog_nobody::CHECK,
     &packet_drops::CHECK,
@@ -221,6 +225,7 @@ pub const CHECKS: &[&Check] = &[
     &dead_peer::CHECK,
     &pmtu_blackhole::CHECK,
     &small_pmtu::CHECK,
+    &small_mss::CHECK,
     &send_buffer::CHECK,
     &small_window::CHECK,
     &nagle::CHECK,
@@ -235,6 +240,7 @@ pub const CHECKS: &[&Check] = &[
     &reassembly::CHECK,
     &ct_unreplied::CHECK,
     &closed_port::CHECK,
+    &ping_ignored::CHECK,
     &refused::CHECK,
     &peer_resets::CHECK,
     &challenged::CHECK,
@@ -259,6 +265,7 @@ pub const SETTINGS: &[&str] = &[
     "core/rmem_default",
     "core/rmem_max",
     "core/somaxconn",
+    "ipv4/icmp_echo_ignore_all",
     "ipv4/ip_default_ttl",
     "ipv4/ip_forward",
     "ipv4/ip_local_port_range",

@@ -41,14 +41,22 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
                 continue;
             }
             let name = String::from_utf8_lossy(iface);
-            let is_down = sample.around.links.iter().any(|link| *link.name == *name && link.down().is_some());
+            let link = sample.around.links.iter().find(|link| *link.name == *name);
+            let is_down = link.is_some_and(|link| link.down().is_some());
             // The checks `mtu-mismatch` and `iface-down` name the cause.
             if is_down && !is_rx || super::mtu_mismatch::explains(sample, &name, is_rx) {
                 continue;
             }
             let share = percent(lost, all.saturating_add(lost));
+            let title = match link.filter(|link| link.is_tun && !is_rx) {
+                Some(_) if all == 0 => format!("the program of the tun device {name} does not read its packets"),
+                Some(_) => {
+                    format!("the program of the tun device {name} reads too slowly: {share} of the packets are dropped")
+                }
+                None => format!("{name} drops {share} of its {way} packets"),
+            };
             found
-                .add(Severity::Warning, Confidence::Likely, format!("{name} drops {share} of its {way} packets"))
+                .add(Severity::Warning, Confidence::Likely, title)
                 .object(name.clone())
                 .proof([of_object(dropped, iface, moved, None)])
                 .lost(lost, "packets dropped")

@@ -8,19 +8,21 @@ use super::reach::{Reach, moved_packets};
 use super::route_refuses::{TABLE_MAIN, without_route};
 use super::words::state;
 use super::{Check, FindingBuilder, Findings, Probe, Sample, ipsec};
-use crate::seen::{DropSeen, RoutingRule, RuleAction};
+use crate::seen::{DropSeen, Queue, RoutingRule, RuleAction, SendingConnection};
+use record::Addr;
 
 /// The tables of the kernel: default, main, local (include/uapi/linux/rtnetlink.h). The first is empty on most hosts.
 const KERNELS: [u32; 3] = [253, 254, 255];
 
 pub(super) const CHECK: Check = Check {
     id: "no-route",
-    needs: &[Probe::Drops, Probe::Ipsec, Probe::RouterAdverts, Probe::Routes],
+    needs: &[Probe::Drops, Probe::Ipsec, Probe::Links, Probe::RouterAdverts, Probe::Routes, Probe::Sockets],
     area: "routing",
     about: "Packets are dropped because no route leads to their destination.",
     rule: "IpOutNoRoutes or IpExtInNoRoutes grew by at least 3; for IPv6, Ip6OutNoRoutes or Ip6InNoRoutes (without \
            multicast), which is only a hint, because programs try IPv6 even if there is none. Packets that a rule of \
-           policy routing or IPsec refuses are left out, and so are those that `ra-ignored` explains.",
+           policy routing or IPsec refuses are left out, and so are those that `ra-ignored` explains. If a \
+           connection has data to send from an address that this host does not have, that is the cause.",
     sources: "/proc/net/snmp, netstat, snmp6; rules and tables via rtnetlink",
     refuted_by: "`ip route get ADDRESS` that finds routes to the destinations.",
     run,
@@ -50,7 +52,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         let severity = if family == "IPv4" && lost >= SOME { Severity::Warning } else { Severity::Hint };
         let proof = counters.map(|(source, name)| sample.evidence(source, name, None));
         let empty = empty_table(sample, is_v6);
+        let gone = gone_source(sample, is_v6);
         let (confidence, why) = match &empty {
+            _ if gone.is_some() => (Confidence::Likely, String::new()),
             Some((rule, _)) => {
                 (Confidence::Likely, format!("; the policy routing rule `{}` leads to an empty table", rule.words()))
             }
@@ -59,15 +63,25 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
             }
             None => (Confidence::Certain, String::new()),
         };
-        let title = format!("{family} packets are dropped: no route leads to their destination{why}");
+        let title = match gone {
+            Some((addr, one)) => format!("{} sends from {addr}, which this host no longer has", one.owner),
+            None => format!("{family} packets are dropped: no route leads to their destination{why}"),
+        };
         let routes = empty.as_ref().map(|(_, table)| state(format!("routes in the table {table}"), 0, None));
         let draft = found
             .add(severity, confidence, title)
             .object(family)
             .proof(proof.into_iter().flatten())
             .proof(routes)
+            .proof(gone.map(|(_, one)| state(format!("bytes to send of {}", one.name), one.queue, None)))
             .lost(lost, "packets dropped")
             .reach(Reach::part(lost, moved_packets(sample)), "packets");
+        if let Some((addr, _)) = gone {
+            draft
+                .remedy(format!("netwren sockets 'local = {addr}'"), "shows the connections from this address", "")
+                .remedy("", "give the address back to its interface, or let the programs connect again", "");
+            continue;
+        }
         remedies(draft, empty.map(|(rule, _)| rule), is_v6, lacks_main(sample, is_v6));
     }
 }
@@ -86,6 +100,21 @@ fn remedies(draft: FindingBuilder<'_>, empty: Option<&RoutingRule>, is_v6: bool,
         .remedy(format!("{rules} show"), "shows the rules, and so the tables that packets use", "")
         // Without the rule, packets use the same later rules as with an empty table: deleting it mends nothing.
         .remedy("", "add the missing routes to that table: find out which program should fill it", "");
+}
+
+/// Returns an address that a connection sends from although this host does not have it, and the connection. The kernel
+/// finds no route for its packets. A connection whose peer acknowledges data does not count: its address is routed to
+/// this host as a whole network (`ip route add local`).
+fn gone_source(sample: &Sample, is_v6: bool) -> Option<(&Addr, &Queue)> {
+    let is_gone = |addr: &Addr| {
+        matches!(addr, Addr::V6(_)) == is_v6 && !sample.around.has_address(*addr) && !sample.around.addresses.is_empty()
+    };
+    let is_stuck = |addr: &Addr, now: &SendingConnection| {
+        let before = sample.before.sources.get(addr).filter(|old| old.socket.identity == now.socket.identity);
+        before.is_some_and(|old| old.acked.is_some() && old.acked == now.acked)
+    };
+    let mut all = sample.after.sources.iter().filter(|(addr, now)| is_gone(addr) && is_stuck(addr, now));
+    all.next().map(|(addr, now)| (addr, &now.socket))
 }
 
 /// True if no rule of policy routing leads all packets to the main table, as one does in every new namespace.

@@ -40,10 +40,10 @@ impl TransferRate<'_> {
     }
 }
 
-/// Returns the recorded connections, matched by their cookie.
+/// Returns the recorded connections, matched by their identity.
 pub(super) fn paces(sample: &Sample) -> impl Iterator<Item = TransferRate<'_>> {
-    sample.after.pace.transfers.iter().map(|(cookie, now)| {
-        let before = sample.before.pace.transfers.get(cookie);
+    sample.after.pace.transfers.iter().map(|(identity, now)| {
+        let before = sample.before.pace.transfers.get(identity);
         let zero = Account::default();
         TransferRate { now, before, grown: now.account.since(before.map_or(&zero, |before| &before.account)) }
     })
@@ -207,11 +207,11 @@ pub(super) mod tests {
     #[test]
     fn one_finding_for_each_of_three_connections() {
         let mut sample = Sample::of(&[]);
-        for cookie in 1..=9 {
+        for identity in 1..=9 {
             let mut one = Transfer::example();
-            sample.before.pace.transfers.insert(cookie, one.clone());
+            sample.before.pace.transfers.insert(identity, one.clone());
             FULL_SNDBUF(&mut one);
-            sample.after.pace.transfers.insert(cookie, one);
+            sample.after.pace.transfers.insert(identity, one);
         }
         let found = diagnose(&[sample]);
         assert_eq!(found.len(), 3);

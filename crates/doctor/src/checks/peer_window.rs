@@ -4,7 +4,7 @@ use record::Proto;
 use record::rows::{Confidence, Severity};
 use std::collections::BTreeMap;
 
-use super::dead_peer::dead_cookies;
+use super::dead_peer::dead_identities;
 use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
@@ -23,15 +23,15 @@ pub(super) const CHECK: Check = Check {
 };
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
-    let of_window = sample.before.stuck.iter().filter(|one| one.is_window && one.cookie != 0);
-    let before: BTreeMap<u64, &Stuck> = of_window.map(|one| (one.cookie, one)).collect();
+    let of_window = sample.before.stuck.iter().filter(|one| one.is_window && one.identity != 0);
+    let before: BTreeMap<u64, &Stuck> = of_window.map(|one| (one.identity, one)).collect();
     let was = |now: &&Stuck| {
-        before.get(&now.cookie).is_some_and(|before| before.acked.is_none() || before.acked == now.acked)
+        before.get(&now.identity).is_some_and(|before| before.acked.is_none() || before.acked == now.acked)
     };
-    let is_client = |one: &Stuck| sample.after.served.contains(&(Proto::Tcp, one.local_port));
+    let is_client = |one: &Stuck| sample.after.served.contains_key(&(Proto::Tcp, one.local_port));
     let mut all: Vec<_> = sample.after.stuck.iter().filter(|one| one.is_window && one.send_q > 0).filter(was).collect();
-    let dead = dead_cookies(sample);
-    all.retain(|one| !dead.contains(&one.cookie));
+    let dead = dead_identities(sample);
+    all.retain(|one| !dead.contains(&one.identity));
     all.sort_by_key(|one| is_client(one));
     let Some(first) = all.first() else { return };
     let who = if first.owner.is_known() { format!(" for {}", first.owner) } else { String::new() };

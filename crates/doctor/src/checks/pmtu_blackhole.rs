@@ -4,7 +4,7 @@ use record::Addr;
 use record::rows::{Confidence, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::dead_peer::dead_cookies;
+use super::dead_peer::dead_identities;
 use super::words::{argument, state};
 use super::{Check, Findings, Probe, Sample};
 use crate::seen::{PeerHost, Stuck};
@@ -62,15 +62,15 @@ fn ping(peer: &PeerHost) -> String {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let (before, after) = (&sample.before.stuck, &sample.after.stuck);
-    let was_stuck: BTreeSet<u64> = before.iter().filter(|one| !one.is_window).map(|one| one.cookie).collect();
+    let was_stuck: BTreeSet<u64> = before.iter().filter(|one| !one.is_window).map(|one| one.identity).collect();
     let first = count_by_peer(after.iter().filter(|one| is_first(one)));
     let all: Vec<&Stuck> = after
         .iter()
-        .filter(|one| !one.is_window && one.send_q >= LARGE && one.cookie != 0 && was_stuck.contains(&one.cookie))
+        .filter(|one| !one.is_window && one.send_q >= LARGE && one.identity != 0 && was_stuck.contains(&one.identity))
         .filter(|one| is_alive(sample, one, &first))
         .collect();
-    let dead = if all.is_empty() { BTreeSet::new() } else { dead_cookies(sample) };
-    let all: Vec<&Stuck> = all.into_iter().filter(|one| !dead.contains(&one.cookie)).collect();
+    let dead = if all.is_empty() { BTreeSet::new() } else { dead_identities(sample) };
+    let all: Vec<&Stuck> = all.into_iter().filter(|one| !dead.contains(&one.identity)).collect();
     let stopped = count_by_peer(all.iter().copied());
     let stuck: Vec<_> = all.iter().filter(|one| is_explained(one, &stopped)).collect();
     let Some(first) = stuck.first() else { return };

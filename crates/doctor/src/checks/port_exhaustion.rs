@@ -84,7 +84,7 @@ impl Range {
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let Some(range) = Range::of(sample) else { return };
     let mut full = Vec::new();
-    for ((local, peer, port), ports) in &sample.after.destinations {
+    for ((port, local, peer), ports) in &sample.after.destinations {
         if find_destination(sample, found, &range, (*local, peer, *port), ports) {
             full.push(*local);
         }

@@ -4,7 +4,7 @@ use record::Proto;
 use record::rows::{Confidence, Evidence, Severity};
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::accepting::{by_cookie, idle_listeners};
+use super::accepting::{by_identity, idle_listeners};
 use super::reach::Reach;
 use super::unread::UnreadOf;
 use super::words::state;
@@ -72,13 +72,14 @@ fn waits(sample: &Sample) -> BTreeMap<u32, Waits> {
         let pid = owner.pid.filter(|_| !owner.is_shared)?;
         Some((pid, matches!(held.get(&pid)?, Hold::Stopped | Hold::Frozen)))
     };
-    let not_less =
-        |now: &Queue, before: &BTreeMap<u64, &Queue>| before.get(&now.cookie).is_none_or(|old| old.queue <= now.queue);
-    let idle: BTreeSet<u64> = idle_listeners(sample).iter().map(|one| one.listener.cookie).collect();
-    let before = by_cookie(&sample.before.listeners);
+    let not_less = |now: &Queue, before: &BTreeMap<u64, &Queue>| {
+        before.get(&now.identity).is_none_or(|old| old.queue <= now.queue)
+    };
+    let idle: BTreeSet<u64> = idle_listeners(sample).iter().map(|one| one.listener.identity).collect();
+    let before = by_identity(&sample.before.listeners);
     for one in &sample.after.listeners {
         let Some((pid, is_sure)) = of(&one.owner) else { continue };
-        if is_sure && not_less(one, &before) || idle.contains(&one.cookie) {
+        if is_sure && not_less(one, &before) || idle.contains(&one.identity) {
             let name = format!("connections waiting in the accept queue of {}", one.name);
             waits.entry(pid).or_default().add(name, one.queue.into(), true);
         }
@@ -88,16 +89,16 @@ fn waits(sample: &Sample) -> BTreeMap<u32, Waits> {
         let Some((pid, is_sure)) = of(owner) else { continue };
         let of_port = unread.of_port(*port);
         if of_port.read == 0 && (is_sure || of_port.stale > 0) {
-            let serves = sample.after.served.contains(&(Proto::Tcp, *port));
+            let serves = sample.after.served.contains_key(&(Proto::Tcp, *port));
             let name = format!("connections of {owner} with unread data, such as {name}");
             waits.entry(pid).or_default().add(name, of_port.all.into(), serves);
         }
     }
-    let before = by_cookie(&sample.before.udp);
+    let before = by_identity(&sample.before.udp);
     for one in &sample.after.udp {
         let Some((pid, true)) = of(&one.owner) else { continue };
         if one.queue > 0 && not_less(one, &before) {
-            let serves = sample.after.served.contains(&(Proto::Udp, one.port));
+            let serves = sample.after.served.contains_key(&(Proto::Udp, one.port));
             waits.entry(pid).or_default().add(format!("unread bytes of {} (udp)", one.name), one.queue.into(), serves);
         }
     }

@@ -10,6 +10,8 @@ use crate::seen::DropSeen;
 
 /// Fewest refusals for a finding; fewer come from programs that merely try.
 const SOME: u64 = 5;
+/// Fewest messages if no datagram is answered: a host sends one per second.
+const FEW: u64 = 2;
 
 pub(super) const CHECK: Check = Check {
     id: "refused",
@@ -19,10 +21,10 @@ pub(super) const CHECK: Check = Check {
             host.",
     rule: "TcpAttemptFails (at most TcpActiveOpens, and at least a fifth of it), or ICMP \"unreachable\" messages, \
            grew by at least 5; not counting half-open connections of others that were reset, this host's own messages, \
-           and connections that these ended. One message is enough if SYNs are retransmitted or attempts fail. It is a \
-           warning if more than half of the attempts fail, or if several connections wait for one peer, or for \
-           datagrams if messages answer 1 % of them; otherwise a hint: monitors, load balancers and programs that try \
-           IPv6 first are refused now and then.",
+           and connections that these ended. One message is enough if SYNs are retransmitted or attempts fail, and two \
+           if no datagram is answered. It is a warning if more than half of the attempts fail, or if several \
+           connections wait for one peer, or for datagrams if messages answer 1 % of them; otherwise a hint: monitors, \
+           load balancers and programs that try IPv6 first are refused now and then.",
     sources: "/proc/net/snmp: AttemptFails, ActiveOpens, InDestUnreachs, OutDestUnreachs, InTimeExcds; netstat: \
               EmbryonicRsts, TCPSynRetrans",
     refuted_by: "programs that look for a free server on purpose.",
@@ -61,6 +63,9 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let own = own.saturating_sub(rejected_here(sample));
     // The refusing host's kernel limits these answers to one per second.
     let is_told = unreachable > 0 && (own > 0 || sample.grown(Netstat, "TcpExtTCPSynRetrans") > 0);
+    // Datagrams without any answer; a traceroute's datagrams expire first.
+    let is_mute = grown("UdpOutDatagrams") >= SOME && grown("UdpInDatagrams") + grown("IcmpInTimeExcds") == 0;
+    let is_told = is_told || unreachable >= FEW && is_mute;
     let lost = own.max(unreachable);
     if lost < SOME && !is_told {
         return;

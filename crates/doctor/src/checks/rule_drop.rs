@@ -9,7 +9,7 @@ use super::reach::{Reach, moved_packets};
 use super::silence::discovery;
 use super::syn_retrans::wait_for;
 use super::{Check, FindingBuilder, Findings, Probe, Sample};
-use crate::seen::{DropSeen, RuleSeen};
+use crate::seen::{DropSeen, PeerHost, RuleSeen};
 
 /// Fewest drops for a warning; fewer are normal noise.
 const SOME: u64 = 5;
@@ -235,8 +235,10 @@ fn is_answer(sample: &Sample, one: &DropSeen) -> bool {
     let (Some((from, to)), Some((service, port))) = (one.ends, one.ports) else { return false };
     match one.proto {
         "tcp" => {
-            let of = &sample.after.destinations;
-            of.keys().any(|(local, peer, at)| (*local, peer.addr, *at) == (to.unmapped(), from.unmapped(), service))
+            let (local, peer) = (to.unmapped(), from.unmapped());
+            // The first of these connections; it may be bound to any interface.
+            let mut of = sample.after.destinations.range((service, local, PeerHost::from(peer))..);
+            of.next().is_some_and(|((port, from, to), _)| (*port, *from, to.addr) == (service, local, peer))
         }
         // Sockets that wait for datagrams are not recorded.
         "udp" => service < 1024 && port >= 1024 && sample.grown(Snmp, "UdpOutDatagrams") >= one.count,
@@ -252,7 +254,7 @@ fn is_closed(sample: &Sample, one: &DropSeen) -> bool {
         "udp" => Proto::Udp,
         _ => return false,
     };
-    let is_served = |port: u16| sample.after.served.contains(&(proto, port)) && !sample.after.used.contains(&port);
+    let is_served = |port: u16| sample.after.served.contains_key(&(proto, port)) && !sample.after.used.contains(&port);
     let is_policy = one.rule.as_ref().is_some_and(RuleSeen::is_policy);
     one.ports.is_some_and(|(_, port)| is_served(port)) && !is_policy
 }

@@ -1,12 +1,14 @@
 //! Peers that do not answer new connections.
 
-use record::rows::CounterSource::Netstat;
+use record::rows::CounterSource::{Netstat, Snmp};
 use record::rows::{Confidence, Severity};
 
+use super::accepting::is_long;
 use super::dropped::Dropped;
 use super::reach::Reach;
 use super::words::state;
 use super::{Check, Findings, Probe, Sample, ecn_syn};
+use crate::seen::PeerHost;
 
 /// Fewest retransmissions for a finding if own connections wait; fewer are lost now and then.
 const SOME: u64 = 3;
@@ -20,7 +22,9 @@ pub(super) const CHECK: Check = Check {
     about: "SYNs or SYN-ACKs are retransmitted: the peer does not answer.",
     rule: "TCPSynRetrans grew by at least 10, or by 3 while connections of this host wait for an answer. The peer \
            with the most retransmitted SYNs is named. It is a warning if at least 3 connections wait for the same \
-           port of a peer; otherwise a hint: monitors ask hosts that are off, and scanners do not answer SYN-ACKs.",
+           port of a peer; otherwise a hint: monitors ask hosts that are off, and scanners do not answer SYN-ACKs. \
+           Also a hint: at both readings at least 3 SYNs wait for a port of a peer with which no connection exists, \
+           because programs give up before the kernel repeats a SYN.",
     sources: "/proc/net/netstat: TCPSynRetrans; connections in SYN_SENT via sock_diag",
     refuted_by: "no connection in `netwren sockets 'state in (syn_sent, syn_recv)'`.",
     run,
@@ -43,8 +47,11 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let again = sample.grown(Netstat, name);
     let is_own = !sample.after.unanswered.is_empty();
     let is_ecn = || !is_own && ecn_syn::swallowed(sample).is_some();
-    if again < if is_own { SOME } else { MANY } || is_ecn() {
+    if is_ecn() {
         return;
+    }
+    if again < if is_own { SOME } else { MANY } {
+        return given_up(sample, found);
     }
     let most = sample.after.unanswered.iter().max_by_key(|(_, count)| **count);
     let title = match most {
@@ -63,6 +70,32 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
         .reach(if is_wanted(sample) { Reach::part(1, 1) } else { Reach::Nobody }, "")
         .remedy(
             "netwren sockets 'state in (syn_sent, syn_recv)' --by peer_addr,peer_port --limit 10",
+            "shows the peers that do not answer: a service is down, or a filter is on the path",
+            "",
+        );
+}
+
+/// Reports the peer of most connections that programs give up within a second.
+fn given_up(sample: &Sample, found: &mut Findings<'_>) {
+    let (before, after) = (&sample.before, &sample.after);
+    let is_connected = |peer: &PeerHost| [before, after].iter().any(|one| one.at_ease.contains_key(peer));
+    let waiting = after.pace.opening.iter().filter_map(|(to, count)| {
+        let least = before.pace.opening.get(to)?.min(count);
+        (u64::from(*least) >= SOME && !is_connected(&to.0)).then_some((to, *least))
+    });
+    let Some(((peer, port), least)) = waiting.max_by_key(|(_, least)| *least).filter(|_| is_long(sample)) else {
+        return;
+    };
+    let title = format!("{peer} port {port} does not answer: programs give up connections to it within a second");
+    found
+        .add(Severity::Hint, Confidence::Likely, title)
+        .object(format!("{peer} port {port}"))
+        .proof([state(format!("SYNs to {peer} port {port} that wait at both readings"), least, None)])
+        .proof(sample.evidence(Snmp, "TcpActiveOpens", None))
+        .cost("each connection waits in vain, or for the program's next address of the same name")
+        .reach(Reach::Nobody, "")
+        .remedy(
+            "netwren sockets 'state = syn_sent' --by peer_addr,peer_port --limit 10",
             "shows the peers that do not answer: a service is down, or a filter is on the path",
             "",
         );

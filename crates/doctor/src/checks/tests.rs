@@ -10,8 +10,8 @@ use crate::seen::{
     DnsServerSeen, DropSeen, FlowCensus, Gateway, GroupListener, GroupSeen, Hold, IgnoredAdverts, IgnoredArp,
     IpsecDirection, IpsecPolicy, LateReader, LinkSeen, MacMoved, ModeSeen, Moved, NeighbourSeen, NfQueue, OwnMacvlan,
     PathSeen, PermanentSeen, PortsInUse, PortsTaken, PublishedPort, RedirectSeen, ResetCount, ResetGroup, ResetKind,
-    RoutingRule, RuleAction, RuleSeen, RuleWithoutReader, SharedPort, SmallPath, SocketCgroup, StaleFlow, Stuck,
-    TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind, XdpSeen,
+    RoutingRule, RuleAction, RuleSeen, RuleWithoutReader, SendingConnection, Served, SharedPort, SmallPath,
+    SmallSegments, SocketCgroup, StaleFlow, Stuck, TrackedFlow, Transfer, Unanswered, Unclosed, UnixKind, XdpSeen,
 };
 use record::rows::CounterSource::{
     self, Conntrack, Iface, Neigh, Netstat, Qdisc, Snmp, Snmp6, Sockstat, Softnet, Xfrm,
@@ -426,6 +426,12 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     ("dns-silent", Severity::Warning, |sample| {
         sample.around.dns.servers = vec![dns_server(PEER, 0, 1, 1500), dns_server(OTHER, 3, 0, 0)];
     }),
+    ("dns-errors", Severity::Warning, |sample| sample.around.dns.servers = vec![failing(PEER, 10, 9, 0)]),
+    ("dns-errors", Severity::Warning, |sample| sample.around.dns.servers = vec![failing(PEER, 5, 0, 5)]),
+    ("dns-errors", Severity::Hint, |sample| sample.around.dns.servers = vec![failing(PEER, 10, 3, 3)]),
+    ("dns-errors", Severity::Hint, |sample| {
+        sample.around.dns.servers = vec![failing(PEER, 9, 9, 0), dns_server(OTHER, 3, 0, 0)];
+    }),
     ("dns-silent", Severity::Warning, |sample| sample.around.dns.servers = vec![dns_server(PEER, 0, 2, 700)]),
     ("dns-silent", Severity::Warning, |sample| {
         // A socket that waited was closed, and a new socket waits.
@@ -489,6 +495,24 @@ const AROUND: &[(&str, Severity, MakeIll)] = &[
     ("small-pmtu", Severity::Warning, |sample| {
         sample.around.links.push(LinkSeen { name: "eth0".into(), flags: 0x1_0001, mtu: 1500, ..LinkSeen::default() });
         sample.after.pace.small_paths.insert(PEER.into(), SmallPath { mtu: 552, connections: 2 });
+    }),
+    ("small-mss", Severity::Warning, |sample| {
+        let small = SmallSegments { mss: 88, mtu: 1500, is_own: false, segments: 5000, connections: 2 };
+        sample.after.pace.small_segments.insert(PEER.into(), small);
+    }),
+    ("syn-retrans", Severity::Hint, |sample| {
+        sample.before.pace.opening.insert((PEER.into(), 80), 3);
+        sample.after.pace.opening.insert((PEER.into(), 80), 5);
+    }),
+    ("reassembly", Severity::Warning, |sample| sample.counters_of(&[(Snmp, "IpReasmReqds", "", 0, 10)])),
+    ("ping-ignored", Severity::Hint, |sample| {
+        sample.counters_of(&[(Snmp, "IcmpInEchos", "", 0, 9)]);
+        sample.add_setting("ipv4/icmp_echo_ignore_all", vec![1]);
+    }),
+    ("forwarding-off", Severity::Warning, |sample| {
+        sample.counters_of(&[(Snmp, "IpInAddrErrors", "", 0, 90)]);
+        sample.add_setting("ipv4/ip_forward", vec![1]);
+        dropped(sample, drop_of("IP_INADDRERRORS", "ip_error", 90));
     }),
     ("ecn-syn", Severity::Warning, pace::tests::swallow_ecn),
     ("not-accepting", Severity::Critical, |sample| {
@@ -767,7 +791,37 @@ fn from_other(proto: &'static str, ports: (u16, u16)) -> DropSeen {
 }
 
 fn dns_server(server: record::Addr, answered: u32, waiting: u32, longest_ms: u32) -> DnsServerSeen {
-    DnsServerSeen { server, port: 40_001, asked: answered + waiting, answered, waiting, longest_ms }
+    let asked = answered + waiting;
+    DnsServerSeen { server, port: 40_001, asked, answered, waiting, longest_ms, failed: 0, refused: 0 }
+}
+
+/// A server that answers, but with SERVFAIL and REFUSED.
+fn failing(server: record::Addr, answered: u32, failed: u32, refused: u32) -> DnsServerSeen {
+    DnsServerSeen { failed, refused, ..dns_server(server, answered, 0, 0) }
+}
+
+#[test]
+fn errors_of_a_name_server_are_named_once() {
+    let found = |servers: Vec<DnsServerSeen>| {
+        let mut sample = Sample::of(&[]);
+        sample.around.dns.servers = servers;
+        diagnose(&[sample]).into_iter().map(|one| one.title).collect::<Vec<_>>()
+    };
+    let local = record::Addr::V4([127, 0, 0, 53]);
+    // The resolver of this host passes on what its server answers.
+    assert_eq!(
+        found(vec![failing(local, 9, 9, 0), failing(PEER, 9, 9, 0)]),
+        [format!("the DNS server {PEER} answers with SERVFAIL: 9 of 9 queries")]
+    );
+    assert_eq!(
+        found(vec![failing(local, 9, 1, 8)]),
+        ["the DNS server 127.0.0.53 answers with REFUSED: 8 of 9 queries".to_owned()]
+    );
+    assert_eq!(found(vec![failing(PEER, 4, 4, 0)]), [""; 0], "a program that asks for one name");
+    assert_eq!(found(vec![failing(PEER, 20, 9, 0)]), [""; 0], "names that have no server of their own");
+    // Forged answers without a query hide nothing.
+    let hidden = DnsServerSeen { answered: 1000, ..failing(PEER, 9, 9, 0) };
+    assert_eq!(found(vec![hidden]), [format!("the DNS server {PEER} answers with SERVFAIL: 9 of 9 queries")]);
 }
 
 /// Flows of [`CLIENT`] to a port that this host publishes for [`PEER`], in the network of both.
@@ -793,7 +847,7 @@ fn stale(l4: u8) -> StaleFlow {
 
 /// A late answer of [`OTHER`] to a client that uses this host's source NAT.
 fn expired(sample: &mut Sample) {
-    sample.around.flows.add_translated((17, OTHER, 7, CLIENT));
+    sample.around.flows.add_translated((17, OTHER, 7, CLIENT), true);
     dropped(sample, from_other("udp", (7, 40_000)));
 }
 
@@ -945,10 +999,10 @@ fn unread(logged: Option<(i64, i64)>) -> RuleWithoutReader {
     }
 }
 
-fn stuck(cookie: u64, is_window: bool) -> Stuck {
-    let (name, owner) = (format!("socket {cookie}"), holder("client"));
+fn stuck(identity: u64, is_window: bool) -> Stuck {
+    let (name, owner) = (format!("socket {identity}"), holder("client"));
     Stuck {
-        cookie,
+        identity,
         name,
         peer: PEER.into(),
         owner,
@@ -1027,7 +1081,7 @@ fn what_is_routine_is_no_finding() {
     silent(|sample| sample.after.stuck = vec![stuck(1, true), stuck(2, false)]);
     // A connection that sent much data before its path failed does not prove a size limit.
     silent(|sample| {
-        let two = || [1, 2].map(|cookie| Stuck { acked: Some(90_000), ..stuck(cookie, false) }).to_vec();
+        let two = || [1, 2].map(|identity| Stuck { acked: Some(90_000), ..stuck(identity, false) }).to_vec();
         (sample.before.stuck, sample.after.stuck) = (two(), two());
     });
 }
@@ -1116,7 +1170,7 @@ fn redirects_that_nat_drops_are_no_rule() {
 }
 
 /// The severity of the only finding, if there is one.
-fn severity_of(id: &str, make: MakeIll) -> Option<Severity> {
+fn severity_of(id: &str, make: impl FnOnce(&mut Sample)) -> Option<Severity> {
     let mut sample = Sample::of(&[]);
     make(&mut sample);
     let found = diagnose(&[sample]);
@@ -1148,7 +1202,7 @@ fn a_firewall_at_its_work_is_no_warning() {
     );
     assert_eq!(
         severity_of("rule-drop", |sample| {
-            sample.after.destinations.insert((CLIENT, PEER.into(), 443), PortsInUse { used: 1, time_wait: 0 });
+            sample.after.destinations.insert((443, CLIENT, PEER.into()), PortsInUse { used: 1, time_wait: 0 });
             dropped(sample, refused(PEER, (443, 40_001), "inet f c policy drop"));
         }),
         Some(Severity::Warning)
@@ -1156,21 +1210,21 @@ fn a_firewall_at_its_work_is_no_warning() {
     // The policy closes a port with a listener; a rule does; a rule lets some clients through.
     assert_eq!(
         severity_of("rule-drop", |sample| {
-            sample.after.served.insert((record::Proto::Tcp, 5432));
+            sample.after.served.insert((record::Proto::Tcp, 5432), Served::default());
             dropped(sample, refused(PEER, (40_000, 5432), "inet f c policy drop"));
         }),
         Some(Severity::Hint)
     );
     assert_eq!(
         severity_of("rule-drop", |sample| {
-            sample.after.served.insert((record::Proto::Tcp, 5432));
+            sample.after.served.insert((record::Proto::Tcp, 5432), Served::default());
             dropped(sample, refused(PEER, (40_000, 5432), "inet f c handle 4: tcp dport 5432 drop"));
         }),
         Some(Severity::Warning)
     );
     assert_eq!(
         severity_of("rule-drop", |sample| {
-            sample.after.served.insert((record::Proto::Tcp, 5432));
+            sample.after.served.insert((record::Proto::Tcp, 5432), Served::default());
             sample.after.used.insert(5432);
             dropped(sample, refused(PEER, (40_000, 5432), "inet f c handle 4: tcp dport 5432 drop"));
         }),
@@ -1179,10 +1233,104 @@ fn a_firewall_at_its_work_is_no_warning() {
 }
 
 /// The title of the first finding.
-fn title_of(make: MakeIll) -> String {
+fn title_of(make: impl FnOnce(&mut Sample)) -> String {
     let mut sample = Sample::of(&[]);
     make(&mut sample);
     diagnose(&[sample]).first().map_or(String::new(), |one| one.title.clone())
+}
+
+#[test]
+fn a_service_on_another_address_is_named() {
+    assert_eq!(
+        title_of(|sample| {
+            sample.counters_of(&[(Snmp, "TcpOutRsts", "", 0, 90)]);
+            dropped(sample, DropSeen { ports: Some((40_000, 80)), ..drop_of("NO_SOCKET", "tcp_v4_rcv", 90) });
+            let example = "server (7) at 127.0.0.1:80".to_owned();
+            sample.after.served.insert((record::Proto::Tcp, 80), Served { example, more: 0 });
+        }),
+        "packets for tcp port 80 are refused: its only listener is server (7) at 127.0.0.1:80"
+    );
+}
+
+#[test]
+fn a_program_that_sends_from_a_removed_address_is_named() {
+    let title = |acked: (u64, u64), own: &str| {
+        title_of(|sample| {
+            sample.counters_of(&[(Snmp, "IpOutNoRoutes", "", 0, 9)]);
+            let addr = own.parse().unwrap();
+            sample.around.addresses.push(crate::seen::AddressSeen { ifindex: 2, addr, prefix_len: 24 });
+            let of = |acked| SendingConnection { socket: queue(7, "10.0.0.1:40000", 50, 0), acked: Some(acked) };
+            sample.before.sources.insert("10.0.0.1".parse().unwrap(), of(acked.0));
+            sample.after.sources.insert("10.0.0.1".parse().unwrap(), of(acked.1));
+        })
+    };
+    let gone = "server (7) sends from 10.0.0.1, which this host no longer has";
+    let no_route = "IPv4 packets are dropped: no route leads to their destination";
+    assert_eq!(title((5, 5), "10.0.0.2"), gone);
+    // The connection moves, or the address is there.
+    assert_eq!((&*title((5, 6), "10.0.0.2"), &*title((5, 5), "10.0.0.1")), (no_route, no_route));
+}
+
+#[test]
+fn the_listener_that_drops_connections_is_named() {
+    let overflow = |dropped: (u32, u32)| {
+        title_of(|sample| {
+            sample.counters_of(&[(Netstat, "TcpExtListenOverflows", "", 0, 9)]);
+            let of = |drops, identity| Queue { drops: Some(drops), ..queue(identity, "0.0.0.0:80", 0, 1) };
+            sample.before.overflowing = vec![of(dropped.0, 1), of(900, 2)];
+            sample.after.overflowing = vec![of(dropped.1, 1), of(900, 2)];
+        })
+    };
+    let some = "an accept queue overflows: its program accepts too slowly";
+    assert_eq!(
+        (overflow((5, 5)), &*overflow((0, 9))),
+        (some.to_owned(), "the accept queue of server (7) at 0.0.0.0:80 overflows at times: its backlog is 1")
+    );
+}
+
+#[test]
+fn a_dns_server_that_refuses_is_not_called_silent() {
+    let title = |unreachable: i64| {
+        title_of(|sample| {
+            sample.counters_of(&[(Snmp, "IcmpInDestUnreachs", "", 0, unreachable)]);
+            sample.around.dns.servers = vec![dns_server(PEER, 0, 5, 1500)];
+        })
+    };
+    assert_eq!(title(0), format!("the DNS server {PEER} does not answer"));
+    assert!(title(3).contains("seems to refuse queries"), "{}", title(3));
+}
+
+#[test]
+fn one_destination_without_answers_is_a_hint() {
+    let severity = |count| {
+        severity_of("ct-unreplied", |sample| {
+            sample.around.flows.entries = 1000;
+            (0..count).for_each(|_| sample.around.flows.add_silent(PEER));
+        })
+    };
+    assert_eq!((severity(19), severity(20)), (None, Some(Severity::Hint)));
+    // Source NAT to an address that no host has, and to a pool that is routed to this host.
+    let with = |is_answered| {
+        severity_of("ct-unreplied", |sample| {
+            let addr = "10.0.0.1".parse().unwrap();
+            sample.around.addresses.push(crate::seen::AddressSeen { ifindex: 2, addr, prefix_len: 24 });
+            (0..20).for_each(|_| sample.around.flows.add_silent(PEER));
+            let source = "10.0.0.99".parse().unwrap();
+            sample.around.flows.add_translated((6, PEER, 80, source), false);
+            sample.around.flows.add_translated((6, OTHER, 80, source), is_answered);
+        })
+    };
+    assert_eq!((with(false), with(true)), (Some(Severity::Warning), Some(Severity::Hint)));
+    // It is found beside a scan of another host, and beside many unanswered flows.
+    let beside_a_scan = title_of(|sample| {
+        let addr = "10.0.0.1".parse().unwrap();
+        sample.around.addresses.push(crate::seen::AddressSeen { ifindex: 2, addr, prefix_len: 24 });
+        (0..20).for_each(|_| sample.around.flows.add_silent(PEER));
+        (0..500).for_each(|_| sample.around.flows.add_silent(OTHER));
+        (sample.around.flows.unanswered, sample.around.flows.entries) = (520, 520);
+        sample.around.flows.add_translated((6, PEER, 80, "10.0.0.99".parse().unwrap()), false);
+    });
+    assert!(beside_a_scan.starts_with("source NAT gives connections to"), "{beside_a_scan}");
 }
 
 #[test]
@@ -1417,7 +1565,7 @@ fn readers_that_read_and_clients_that_pause_are_no_warning() {
         let of = |read| vec![Queue { read: Some(read), ..queue(1, "a", 70_000, 128) }];
         (sample.before.unread, sample.after.unread) = (of(read.0), of(read.1));
         if is_service {
-            sample.after.served.insert((record::Proto::Tcp, 80));
+            sample.after.served.insert((record::Proto::Tcp, 80), Served::default());
         }
         diagnose(&[sample]).first().map(|one| one.severity)
     };
@@ -1427,7 +1575,7 @@ fn readers_that_read_and_clients_that_pause_are_no_warning() {
         let mut sample = Sample::of(&[]);
         let of = |acked| vec![Stuck { acked: Some(acked), local_port, ..stuck(1, true) }];
         (sample.before.stuck, sample.after.stuck) = (of(acked.0), of(acked.1));
-        sample.after.served.insert((record::Proto::Tcp, 80));
+        sample.after.served.insert((record::Proto::Tcp, 80), Served::default());
         diagnose(&[sample]).first().map(|one| one.severity)
     };
     assert_eq!(window((5, 6), 40_000), None);
@@ -1551,8 +1699,9 @@ fn late_answers_and_links_of_bridges_are_no_warning() {
     };
     assert_eq!((flap(true), flap(false)), (Severity::Hint, Severity::Critical));
     // A connection that worked and stopped alone; two that did.
-    let stopped = |cookies: &[u64]| {
-        let of = || cookies.iter().map(|cookie| Stuck { acked: Some(90_000), ..stuck(*cookie, false) }).collect();
+    let stopped = |identities: &[u64]| {
+        let of =
+            || identities.iter().map(|identity| Stuck { acked: Some(90_000), ..stuck(*identity, false) }).collect();
         let mut sample = Sample::of(&[]);
         (sample.before.stuck, sample.after.stuck) = (of(), of());
         sample.after.at_ease.insert(PEER.into(), 1);
@@ -1632,9 +1781,9 @@ fn holder(name: &str) -> Holder {
     Holder { name: format!("{name} (7)"), pid: Some(7), is_shared: false }
 }
 
-fn queue(cookie: u64, name: &str, queue: u32, limit: u32) -> Queue {
+fn queue(identity: u64, name: &str, queue: u32, limit: u32) -> Queue {
     Queue {
-        cookie,
+        identity,
         name: name.into(),
         owner: holder("server"),
         queue,
@@ -1667,8 +1816,8 @@ fn ports_towards_one_destination_are_counted() {
     let mut sample = Sample::of(&[]);
     sample.add_setting("ipv4/ip_local_port_range", vec![32768, 33767]);
     let (local, peer) = (record::Addr::V4([10, 0, 0, 1]), record::Addr::V4([10, 0, 0, 2]));
-    sample.after.destinations.insert((local, peer.into(), 80), PortsInUse { used: 850, time_wait: 800 });
-    sample.after.destinations.insert((local, peer.into(), 81), PortsInUse { used: 799, time_wait: 0 });
+    sample.after.destinations.insert((80, local, peer.into()), PortsInUse { used: 850, time_wait: 800 });
+    sample.after.destinations.insert((81, local, peer.into()), PortsInUse { used: 799, time_wait: 0 });
     let found = diagnose(std::slice::from_ref(&sample));
     assert_eq!(
         (found.len(), found[0].severity, &*found[0].object),
@@ -2032,7 +2181,7 @@ fn all_findings(is_first: bool) -> Vec<Finding> {
     ILL.iter().for_each(|(.., rows)| add(&|sample| sample.counters_of(rows)));
     BLAMES.iter().for_each(|(.., blame)| add(&|sample| blame(sample, holder("nginx"))));
     add(&|sample| {
-        sample.after.destinations.insert((CLIENT, PEER.into(), 80), PortsInUse { used: 90, time_wait: 80 });
+        sample.after.destinations.insert((80, CLIENT, PEER.into()), PortsInUse { used: 90, time_wait: 80 });
         sample.descriptors =
             vec![Descriptors { process: "server (7)".into(), pid: 7, used: 99, limit: 99, hard_limit: 4096 }];
     });
@@ -2061,6 +2210,7 @@ const IN_ALL_NETNS: &[&str] = &[
     "net.ipv4.ipfrag_high_thresh",
     "net.ipv4.route.min_pmtu",
     "net.ipv4.tcp_ecn",
+    "net.ipv4.icmp_echo_ignore_all",
     "net.ipv4.tcp_max_syn_backlog",
     "net.ipv4.tcp_max_tw_buckets",
     "net.ipv4.tcp_mtu_probing",
@@ -2102,7 +2252,7 @@ fn remedies_never_lower_a_limit() {
     assert_eq!(remedies(sample)[1].command, "sysctl -w net.ipv4.udp_mem=\"200 400 600\"");
     let mut sample = Sample::of(&[]);
     sample.add_setting("ipv4/ip_local_port_range", vec![1024, 65_535]);
-    sample.after.destinations.insert((CLIENT, PEER.into(), 80), PortsInUse { used: 64_000, time_wait: 0 });
+    sample.after.destinations.insert((80, CLIENT, PEER.into()), PortsInUse { used: 64_000, time_wait: 0 });
     assert_eq!(remedies(sample).len(), 1, "the range is as wide as it can be");
     // Fragments that the path lost need no room.
     let fragments = |used| {

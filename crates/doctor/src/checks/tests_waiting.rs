@@ -2,23 +2,23 @@
 
 use super::*;
 use crate::seen::{
-    Asking, Gateway, Hold, ProcessSeen, Silent, Unaccepted, Unanswered, UnixKind, UnixQueue, UnreadData,
+    Asking, Gateway, Hold, ProcessSeen, Served, Silent, Unaccepted, Unanswered, UnixKind, UnixQueue, UnreadData,
 };
 use record::Proto;
 
-/// A listener at port 80 with `queue` waiting connections at both readings, of which those with the cookies in `kept`
+/// A listener at port 80 with `queue` waiting connections at both readings, of which the ones in `kept`
 /// wait at both.
-pub(super) fn waiting(sample: &mut Sample, cookie: u64, queues: (u32, u32), before: &[u64], after: &[u64]) {
-    let of = |length| Queue { drops: None, ..queue(cookie, "0.0.0.0:80", length, 128) };
+pub(super) fn waiting(sample: &mut Sample, identity: u64, queues: (u32, u32), before: &[u64], after: &[u64]) {
+    let of = |length| Queue { drops: None, ..queue(identity, "0.0.0.0:80", length, 128) };
     sample.before.listeners.push(of(queues.0));
     sample.after.listeners.push(of(queues.1));
-    let all = |cookies: &[u64]| -> Vec<Unaccepted> {
-        cookies.iter().map(|cookie| Unaccepted { cookie: *cookie, port: 80 }).collect()
+    let all = |identities: &[u64]| -> Vec<Unaccepted> {
+        identities.iter().map(|identity| Unaccepted { identity: *identity, port: 80 }).collect()
     };
     sample.before.waiting.unaccepted.extend(all(before));
     sample.after.waiting.unaccepted.extend(all(after));
     *sample.after.waiting.listeners.entry(80).or_default() += 1;
-    sample.after.served.insert((Proto::Tcp, 80));
+    sample.after.served.insert((Proto::Tcp, 80), Served::default());
 }
 
 pub(super) fn process(hold: Option<Hold>) -> ProcessSeen {
@@ -26,23 +26,23 @@ pub(super) fn process(hold: Option<Hold>) -> ProcessSeen {
 }
 
 /// Connections at port 80 with unread data.
-pub(super) fn unread_at(sample: &mut Sample, cookies: &[u64], read: (u64, u64)) {
+pub(super) fn unread_at(sample: &mut Sample, identities: &[u64], read: (u64, u64)) {
     let all = |read| -> Vec<UnreadData> {
-        let one = UnreadData { cookie: 0, port: 80, unread: 90, read: Some(read), sent: Some(5), is_open: true };
-        let of = |cookie: &u64| UnreadData { cookie: *cookie, ..one };
-        cookies.iter().map(of).collect()
+        let one = UnreadData { identity: 0, port: 80, unread: 90, read: Some(read), sent: Some(5), is_open: true };
+        let of = |identity: &u64| UnreadData { identity: *identity, ..one };
+        identities.iter().map(of).collect()
     };
     sample.before.waiting.unread.extend(all(read.0));
     sample.after.waiting.unread.extend(all(read.1));
     sample.after.waiting.readers.insert(80, (holder("server"), "a".into()));
-    sample.after.served.insert((Proto::Tcp, 80));
+    sample.after.served.insert((Proto::Tcp, 80), Served::default());
 }
 
 /// Unread bytes of a UDP socket at port 80.
 pub(super) fn unread_datagrams(sample: &mut Sample, queues: (u32, u32)) {
     let of = |length| vec![Queue { drops: None, ..queue(1, "0.0.0.0:80", length, 128) }];
     (sample.before.udp, sample.after.udp) = (of(queues.0), of(queues.1));
-    sample.after.served.insert((Proto::Udp, 80));
+    sample.after.served.insert((Proto::Udp, 80), Served::default());
 }
 
 pub(super) fn unix(kind: UnixKind, queue: (u32, u32)) -> UnixQueue {
@@ -60,9 +60,9 @@ pub(super) fn unix(kind: UnixKind, queue: (u32, u32)) -> UnixQueue {
     }
 }
 
-pub(super) fn silent(cookie: u64, what: Unanswered, again: u8) -> Silent {
+pub(super) fn silent(identity: u64, what: Unanswered, again: u8) -> Silent {
     Silent {
-        cookie,
+        identity,
         name: "a".into(),
         peer: PEER.into(),
         peer_port: 80,
@@ -247,7 +247,7 @@ fn a_peer_that_was_heard_or_is_lost_here_is_not_dead() {
         );
     }
     let data = |extra: &dyn Fn(&mut Sample)| find(Unanswered::Data, (2, 4), extra);
-    let client = |sample: &mut Sample| sample.after.served.extend([(Proto::Tcp, 40_000)]);
+    let client = |sample: &mut Sample| sample.after.served.extend([((Proto::Tcp, 40_000), Served::default())]);
     assert_eq!(data(&client), dead(Severity::Hint));
     let first_large = |sample: &mut Sample| {
         let one = &mut sample.after.waiting.silent[0];
@@ -268,7 +268,7 @@ fn a_peer_that_was_heard_or_is_lost_here_is_not_dead() {
 #[test]
 fn a_dead_peer_is_no_bad_path_no_small_mtu_and_no_closed_window() {
     let mut sample = Sample::of(&[(Snmp, "TcpRetransSegs", "", 0, 30), (Snmp, "TcpOutSegs", "", 0, 300)]);
-    let many = |again| (1..=10).map(|cookie| silent(cookie, Unanswered::Data, again)).collect::<Vec<_>>();
+    let many = |again| (1..=10).map(|identity| silent(identity, Unanswered::Data, again)).collect::<Vec<_>>();
     (sample.before.waiting.silent, sample.after.waiting.silent) = (many(2), many(4));
     let all = || vec![stuck(1, false), stuck(2, false), stuck(3, true)];
     let of = || all().into_iter().map(|one| Stuck { acked: Some(90_000), ..one }).collect::<Vec<_>>();
@@ -283,17 +283,17 @@ fn a_dead_peer_is_no_bad_path_no_small_mtu_and_no_closed_window() {
 fn many_sockets_of_one_user_are_judged_one_by_one() {
     let mut sample = Sample::of(&[]);
     sample.around.processes.push(process(Some(Hold::Uninterruptible)));
-    for cookie in 1..=30_000_u64 {
-        let port = u16::try_from(cookie).unwrap_or(0);
+    for identity in 1..=30_000_u64 {
+        let port = u16::try_from(identity).unwrap_or(0);
         let [high, low] = port.to_be_bytes();
         let peer = record::Addr::V4([10, 1, high, low]);
-        let of = || Queue { drops: Some(0), port, ..queue(cookie, "127.0.0.1:1", 5, 4) };
+        let of = || Queue { drops: Some(0), port, ..queue(identity, "127.0.0.1:1", 5, 4) };
         let stuck = |again| Stuck {
-            cookie: cookie + 100_000,
+            identity: identity + 100_000,
             name: "a".into(),
             peer: peer.into(),
             owner: holder("client"),
-            is_window: cookie % 2 == 0,
+            is_window: identity % 2 == 0,
             send_q: 5000,
             again,
             local_port: port,
@@ -301,7 +301,7 @@ fn many_sockets_of_one_user_are_judged_one_by_one() {
         };
         let asking = |port| Asking { proto: Proto::Udp, port, peer, peer_port: 53 };
         sample.after.waiting.readers.insert(port, (holder("server"), "a".into()));
-        sample.after.served.insert((Proto::Udp, port));
+        sample.after.served.insert((Proto::Udp, port), Served::default());
         sample.after.unanswered.insert((peer.into(), 80), 2);
         for (census, again) in [(&mut sample.before, 2), (&mut sample.after, 3)] {
             census.listeners.push(of());
@@ -310,9 +310,9 @@ fn many_sockets_of_one_user_are_judged_one_by_one() {
             census.resolvers.push(of());
             census.stuck.push(stuck(again));
             census.asking.push(asking(port));
-            census.waiting.silent.push(silent(cookie, Unanswered::Data, again));
-            census.waiting.unaccepted.push(Unaccepted { cookie: cookie + 200_000, port });
-            let one = UnreadData { cookie, port, unread: 9, read: Some(1), sent: Some(1), is_open: true };
+            census.waiting.silent.push(silent(identity, Unanswered::Data, again));
+            census.waiting.unaccepted.push(Unaccepted { identity: identity + 200_000, port });
+            let one = UnreadData { identity, port, unread: 9, read: Some(1), sent: Some(1), is_open: true };
             census.waiting.unread.push(one);
         }
     }

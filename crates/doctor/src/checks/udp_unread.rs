@@ -4,7 +4,7 @@ use record::Proto;
 use record::rows::CounterSource::{Snmp, Snmp6};
 use record::rows::{Confidence, Evidence, Severity};
 
-use super::accepting::{by_cookie, is_long};
+use super::accepting::{by_identity, is_long};
 use super::process_stopped::Held;
 use super::reach::Reach;
 use super::words::look_at;
@@ -32,12 +32,12 @@ fn run(sample: &Sample, found: &mut Findings<'_>) {
     let [first, last] = [0, 1].map(|at| sample.setting("ipv4/ip_local_port_range", at));
     let is_fixed = |one: &Queue| {
         let is_chosen = first.is_some_and(|first| first <= one.port.into()) && last >= Some(one.port.into());
-        !is_chosen && sample.after.served.contains(&(Proto::Udp, one.port))
+        !is_chosen && sample.after.served.contains_key(&(Proto::Udp, one.port))
     };
-    let (held, old) = (Held::new(sample), by_cookie(&sample.before.udp));
+    let (held, old) = (Held::new(sample), by_identity(&sample.before.udp));
     for one in sample.after.udp.iter().filter(|one| is_fixed(one)) {
         let grows = |before: &&Queue| before.queue > 0 && before.queue < one.queue && before.drops == one.drops;
-        let before = old.get(&one.cookie).copied().filter(grows).filter(|_| !held.has(&one.owner));
+        let before = old.get(&one.identity).copied().filter(grows).filter(|_| !held.has(&one.owner));
         let Some(before) = before else { continue };
         found
             .add(Severity::Warning, Confidence::Likely, format!("{} does not read its datagrams", one.words()))

@@ -25,7 +25,7 @@ pub(super) struct UnreadAt {
 impl UnreadOf {
     pub(super) fn new(sample: &Sample) -> UnreadOf {
         let (before, after) = (&sample.before.waiting.unread, &sample.after.waiting.unread);
-        let now: BTreeMap<u64, &UnreadData> = after.iter().map(|one| (one.cookie, one)).collect();
+        let now: BTreeMap<u64, &UnreadData> = after.iter().map(|one| (one.identity, one)).collect();
         let mut ports: BTreeMap<u16, UnreadAt> = BTreeMap::new();
         after.iter().for_each(|one| ports.entry(one.port).or_default().all += 1);
         let is_same = |now: &UnreadData, old: &UnreadData| {
@@ -33,7 +33,7 @@ impl UnreadOf {
         };
         for old in before {
             let of = ports.entry(old.port).or_default();
-            match now.get(&old.cookie) {
+            match now.get(&old.identity) {
                 Some(now) if is_same(now, old) => of.stale += u32::from(now.is_open),
                 _ => of.read += 1,
             }

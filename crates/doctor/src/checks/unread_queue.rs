@@ -3,7 +3,7 @@
 use record::Proto;
 use record::rows::{Confidence, Evidence, Severity};
 
-use super::accepting::by_cookie;
+use super::accepting::by_identity;
 use super::process_stopped::Held;
 use super::reach::Reach;
 use super::unread_requests::reported_ports;
@@ -24,15 +24,15 @@ pub(super) const CHECK: Check = Check {
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {
     let reported = reported_ports(sample);
-    let (held, old) = (Held::new(sample), by_cookie(&sample.before.unread));
+    let (held, old) = (Held::new(sample), by_identity(&sample.before.unread));
     for one in &sample.after.unread {
         let has_read = |before: &&Queue| before.read.is_some() && before.read != one.read;
-        let before = old.get(&one.cookie).copied();
+        let before = old.get(&one.identity).copied();
         let Some(before) = before.filter(|before| before.queue <= one.queue && !has_read(before)) else { continue };
         if reported.contains(&one.port) || held.has(&one.owner) {
             continue;
         }
-        let is_service = sample.after.served.contains(&(Proto::Tcp, one.port));
+        let is_service = sample.after.served.contains_key(&(Proto::Tcp, one.port));
         let reach = if is_service { Reach::part(1, 1) } else { Reach::Nobody };
         let who = &one.owner;
         let title = format!("{who} does not read from {}: {} KiB are waiting", one.name, one.queue / 1024);

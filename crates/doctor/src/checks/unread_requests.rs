@@ -40,7 +40,7 @@ fn ports(sample: &Sample) -> Vec<(u16, UnreadAt, &Holder, &str)> {
     let all = UnreadOf::new(sample).into_ports();
     let found = all.filter_map(|(port, of)| {
         let (owner, example) = sample.after.waiting.readers.get(&port)?;
-        let is_served = sample.after.served.contains(&(Proto::Tcp, port));
+        let is_served = sample.after.served.contains_key(&(Proto::Tcp, port));
         let is_hung = of.stale >= SOME && is_served && !is_explained(port, owner);
         is_hung.then_some((port, of, owner, &**example))
     });

@@ -17,6 +17,10 @@ pub struct DnsServerSeen {
     pub waiting: u32,
     /// How long the oldest of them has waited, in milliseconds.
     pub longest_ms: u32,
+    /// Answers with the response code SERVFAIL: the server could not find the answer.
+    pub failed: u32,
+    /// Answers with the response code REFUSED: the server does not serve this client, or this name.
+    pub refused: u32,
 }
 
 /// DNS answers that came from another address than was asked.

@@ -78,7 +78,7 @@ pub struct FlowCensus {
     pub entries: u64,
     /// Entries used within the window without an answer.
     pub unanswered: u64,
-    /// TCP entries used within the window without an answer, by destination.
+    /// TCP entries used within the window without an answer, by the host that should answer.
     pub silent: BTreeMap<Addr, u32>,
     /// Queries to port 53 within the window, by resolver: their number, and the number without an answer.
     pub queries: BTreeMap<Addr, (u32, u32)>,
@@ -96,6 +96,8 @@ pub struct FlowCensus {
     pub has_source_nat: bool,
     /// Servers and ports that clients reach through source NAT, with the translated source.
     pub translated: BTreeSet<(u8, Addr, u16, Addr)>,
+    /// Translated sources of flows that have an answer; at most [`DESTINATIONS_MAX`], and then all count as answered.
+    pub answered_sources: BTreeSet<Addr>,
     /// Earlier queries of this host whose entries have not expired, by resolver: those with an answer, and those
     /// without.
     pub earlier: BTreeMap<Addr, (u32, u32)>,
@@ -127,7 +129,10 @@ impl FlowCensus {
     }
 
     /// Adds a server that a client reaches through source NAT.
-    pub fn add_translated(&mut self, key: (u8, Addr, u16, Addr)) {
+    pub fn add_translated(&mut self, key: (u8, Addr, u16, Addr), is_answered: bool) {
+        if is_answered && self.answered_sources.len() < DESTINATIONS_MAX {
+            self.answered_sources.insert(key.3);
+        }
         if self.translated.len() < DESTINATIONS_MAX || self.translated.contains(&key) {
             self.translated.insert(key);
         } else {

@@ -34,6 +34,8 @@ pub struct LinkSeen {
     pub bridge: Option<BridgeState>,
     /// State of the bridge port; `None` if it is not a port.
     pub port: Option<PortState>,
+    /// True for a tun or tap device, whose packets a program reads.
+    pub is_tun: bool,
     /// True for VXLAN and GENEVE: a daemon maintains the neighbours of such an interface.
     pub is_overlay: bool,
     /// Speed and duplex; `None` if the driver does not report both.

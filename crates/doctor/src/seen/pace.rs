@@ -12,6 +12,9 @@ pub(crate) const LONG_US: u32 = 5_000;
 /// A path MTU below this, in bytes, is far smaller than tunnels and DSL make it (at least 1280).
 pub(crate) const SMALL_PATH: u32 = 1_000;
 
+/// A maximum segment size below this, in bytes, is smaller than any that hosts announce by themselves (536).
+pub(crate) const SMALL_MSS: u32 = 400;
+
 /// A connection without data for longer than this is idle, in milliseconds.
 const ACTIVE_MS: u32 = 5_000;
 
@@ -27,10 +30,12 @@ const ECN: u8 = 8;
 /// Facts about the pace of connections. Bounded by [`SOCKETS_MAX`] each.
 #[derive(Debug, Default, Clone)]
 pub struct PaceCensus {
-    /// Connections that something may slow down, by their cookie.
+    /// Connections that something may slow down, by their identity.
     pub transfers: BTreeMap<u64, Transfer>,
     /// Peers whose path MTU is far below the usual ones.
     pub small_paths: BTreeMap<PeerHost, SmallPath>,
+    /// Peers with tiny segments on a path that allows larger ones.
+    pub small_segments: BTreeMap<PeerHost, SmallSegments>,
     /// Connections whose first SYN has not been answered yet, by peer and port.
     pub opening: BTreeMap<(PeerHost, u16), u32>,
     /// Peers with a connection that uses ECN.
@@ -44,6 +49,36 @@ pub struct SmallPath {
     pub mtu: u32,
     /// Number of its connections.
     pub connections: u32,
+}
+
+/// A peer with tiny segments.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SmallSegments {
+    /// The maximum segment size of one of its connections, in bytes.
+    pub mss: u32,
+    /// The path MTU of that connection, in bytes.
+    pub mtu: u32,
+    /// True if this host announced it, false if the peer did.
+    pub is_own: bool,
+    /// Data segments that the connection has sent, or received if this host announced it.
+    pub segments: u32,
+    /// Number of its connections.
+    pub connections: u32,
+}
+
+impl SmallSegments {
+    fn of(info: &TcpInfo<'_>) -> Option<SmallSegments> {
+        let mtu = info.pmtu().filter(|mtu| *mtu >= SMALL_PATH)?;
+        let is_small = |mss: &u32| (1..SMALL_MSS).contains(mss);
+        let one = |mss, is_own, segments| SmallSegments { mss, mtu, is_own, segments, connections: 0 };
+        let is_some = |segments: &u32| *segments >= SEGMENTS_MIN;
+        // The kernel sends at most half of the peer's window at once: a small window is not a small MSS.
+        let has_room = info.snd_wnd().is_none_or(|window| window > 4 * SMALL_MSS);
+        let sent = info.snd_mss().filter(is_small).filter(|_| has_room).zip(info.data_segs_out().filter(is_some));
+        let received = || info.advmss().filter(is_small).zip(info.data_segs_in().filter(is_some));
+        let sent = sent.map(|(mss, segments)| one(mss, false, segments));
+        sent.or_else(|| received().map(|(mss, segments)| one(mss, true, segments)))
+    }
 }
 
 /// A connection that something may slow down.
@@ -182,6 +217,12 @@ impl PaceCensus {
                 path.connections += 1;
             });
         }
+        if let Some(small) = SmallSegments::of(&info) {
+            add_to(&mut self.small_segments, peer.clone(), over, |one: &mut SmallSegments| {
+                let segments = one.segments.max(small.segments);
+                *one = SmallSegments { connections: one.connections + 1, segments, ..small };
+            });
+        }
         if info.options().is_some_and(|options| options & ECN != 0) && self.ecn_peers.len() < SOCKETS_MAX {
             self.ecn_peers.insert(peer.clone());
         }
@@ -196,7 +237,7 @@ impl PaceCensus {
         owner: &mut NameOwner<'_>,
         over: &mut u64,
     ) {
-        let Some(account) = Account::of(info).filter(|_| socket.cookie != 0 && is_active(info)) else { return };
+        let Some(account) = Account::of(info).filter(|_| socket.identity() != 0 && is_active(info)) else { return };
         let mut one = Transfer::of(socket, info, peer, account);
         if !one.is_telling() {
             return;
@@ -206,7 +247,7 @@ impl PaceCensus {
             return;
         }
         (one.name, one.owner) = (name(socket, &peer.iface), owner());
-        self.transfers.insert(socket.cookie, one);
+        self.transfers.insert(socket.identity(), one);
     }
 }
 

@@ -2,6 +2,7 @@
 
 use record::rows::Socket;
 use record::{Addr, Proto, State, Timer};
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::ends::{Holder, NameOwner, PeerHost, SOCKETS_MAX, name};
@@ -30,21 +31,23 @@ const DNS: u16 = 53;
 pub struct SocketCensus {
     /// TCP listeners whose accept queue is not empty.
     pub listeners: Vec<Queue>,
+    /// TCP listeners that dropped connections since they were made.
+    pub overflowing: Vec<Queue>,
     /// UDP sockets that dropped packets or have unread ones.
     pub udp: Vec<Queue>,
     /// UDP sockets whose send buffer is at least half full: the queue is in bytes of kernel memory.
     pub senders: Vec<Queue>,
     /// Connections with many unread bytes.
     pub unread: Vec<Queue>,
-    /// Connections from local ports in the kernel's range, by local address and destination.
-    pub destinations: BTreeMap<(Addr, PeerHost, u16), PortsInUse>,
+    /// Connections from local ports in the kernel's range, by the destination's port, local address and destination.
+    pub destinations: BTreeMap<(u16, Addr, PeerHost), PortsInUse>,
     /// Local ports of the kernel's range that are in use, by protocol and local address; those of UDP together, because
     /// the kernel chooses them before it knows the address.
     pub taken: BTreeMap<(Proto, Addr), PortsTaken>,
     /// Unconnected UDP sockets by port, address and interface; 0 for none.
     pub udp_bound: BTreeMap<(u16, Addr, u32), Sharers>,
     /// Ports with a listener or an unconnected UDP socket.
-    pub served: BTreeSet<(Proto, u16)>,
+    pub served: BTreeMap<(Proto, u16), Served>,
     /// Inodes of TCP listeners, by port: the last one of each.
     pub listener_inodes: BTreeMap<u16, u32>,
     /// Local TCP ports outside the kernel's range that have a connection, or had one until a minute ago.
@@ -53,6 +56,8 @@ pub struct SocketCensus {
     pub unanswered: BTreeMap<(PeerHost, u16), u32>,
     /// Some of the connections to this host itself, with retransmitted SYNs and no answer.
     pub own_calls: Vec<Queue>,
+    /// The oldest connection with data to send, by local address.
+    pub sources: BTreeMap<Addr, SendingConnection>,
     /// Connections that the peer has closed and the program has not, by owner.
     pub unclosed: BTreeMap<Holder, Unclosed>,
     /// Connections that wait for their peer to acknowledge data or to open its window.
@@ -75,6 +80,24 @@ pub struct SocketCensus {
     pub waiting: Waiting,
     /// Sockets and destinations beyond [`SOCKETS_MAX`], which are not recorded.
     pub over: u64,
+}
+
+/// The listeners, or unconnected UDP sockets, at a port.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Served {
+    /// One of them and its owner: `nginx (812) at 127.0.0.1:80`. Empty for ports beyond the first [`SOCKETS_MAX`].
+    pub example: String,
+    /// Number of the others.
+    pub more: u32,
+}
+
+/// A connection with data to send.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SendingConnection {
+    /// The connection; its queue is what waits to be sent or acknowledged.
+    pub socket: Queue,
+    /// Bytes that the peer has acknowledged since the connection began; `None` if the number is unknown.
+    pub acked: Option<u64>,
 }
 
 /// A socket that expects answers from one address and port only.
@@ -102,8 +125,8 @@ pub struct Unclosed {
 /// A connection that cannot send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stuck {
-    /// Its cookie; 0 if the kernel did not send it.
-    pub cookie: u64,
+    /// [`Socket::identity`]; 0 if it is unknown.
+    pub identity: u64,
     /// Its addresses and ports.
     pub name: String,
     /// The peer.
@@ -134,8 +157,8 @@ pub struct LateReader {
 /// A socket with a queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Queue {
-    /// Its cookie, which is unique; 0 if the kernel did not send it.
-    pub cookie: u64,
+    /// [`Socket::identity`]; 0 if it is unknown.
+    pub identity: u64,
     /// Its address and port, and its peer's if it has one: `10.0.0.1:80`.
     pub name: String,
     /// Its owner.
@@ -175,11 +198,17 @@ impl SocketCensus {
         self.waiting.add(socket, iface, owner);
         match (socket.proto, socket.state) {
             (Proto::Tcp, State::LISTEN) => {
-                self.served.insert((Proto::Tcp, socket.local.port));
+                self.add_served(socket, iface, owner);
                 self.listener_inodes.insert(socket.local.port, socket.inode);
-                if socket.rqueue > 0 {
-                    let queue = queue(socket, iface, socket.wqueue, owner);
-                    keep(&mut self.listeners, queue, &mut self.over);
+                let drops = socket.skmem.and_then(|skmem| skmem.get(8)).filter(|drops| *drops > 0);
+                if socket.rqueue > 0 || drops.is_some() {
+                    let listener = Queue { drops, ..queue(socket, iface, socket.wqueue, owner) };
+                    if drops.is_some() {
+                        keep(&mut self.overflowing, listener.clone(), &mut self.over);
+                    }
+                    if socket.rqueue > 0 {
+                        keep(&mut self.listeners, listener, &mut self.over);
+                    }
                 }
             }
             (Proto::Tcp, _) => self.add_connection(socket, ports, iface, owner),
@@ -194,7 +223,7 @@ impl SocketCensus {
             self.add_taken((Proto::Udp, Addr::ANY4), socket, owner);
         }
         if socket.peer.is_unset() {
-            self.served.insert((Proto::Udp, socket.local.port));
+            self.add_served(socket, iface, owner);
             self.add_bound(socket);
         } else {
             self.add_asking(socket);
@@ -242,6 +271,7 @@ impl SocketCensus {
             let limit = socket.skmem.and_then(|skmem| skmem.get(1));
             keep(&mut self.unread, queue(socket, iface, limit, owner), &mut self.over);
         }
+        self.add_source(socket, iface, owner);
         let peer = PeerHost { addr: socket.peer.addr.unmapped(), iface: iface.to_owned() };
         self.pace.add(socket, &peer, owner, &mut self.over);
         if socket.state == State::SYN_SENT {
@@ -270,7 +300,7 @@ impl SocketCensus {
         }
         if (ports.0..=ports.1).contains(&socket.local.port) && !socket.peer.is_unset() {
             self.add_taken((Proto::Tcp, socket.local.addr.unmapped()), socket, owner);
-            let key = (socket.local.addr.unmapped(), peer, socket.peer.port);
+            let key = (socket.peer.port, socket.local.addr.unmapped(), peer);
             if self.destinations.len() >= SOCKETS_MAX && !self.destinations.contains_key(&key) {
                 self.over += 1;
                 return;
@@ -290,6 +320,30 @@ impl SocketCensus {
         }
         let (peer, peer_port) = (socket.peer.addr.unmapped(), socket.peer.port);
         self.asking.push(Asking { proto: socket.proto, port: socket.local.port, peer, peer_port });
+    }
+
+    fn add_served(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
+        let is_over = self.served.len() >= SOCKETS_MAX;
+        match self.served.entry((socket.proto, socket.local.port)) {
+            Entry::Occupied(mut served) => served.get_mut().more += 1,
+            Entry::Vacant(place) => {
+                let example = if is_over { String::new() } else { queue(socket, iface, None, owner).words() };
+                place.insert(Served { example, more: 0 });
+            }
+        }
+    }
+
+    fn add_source(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
+        let from = socket.local.addr.unmapped();
+        let waiting = socket.wqueue.filter(|bytes| *bytes > 0 && socket.state == State::ESTABLISHED);
+        let (Some(waiting), false) = (waiting, socket.identity() == 0 || from.is_loopback()) else { return };
+        let known = self.sources.get(&from).map(|old| old.socket.identity);
+        self.over += u64::from(known.is_none() && self.sources.len() >= ADDRESSES_MAX);
+        if known.map_or(self.sources.len() < ADDRESSES_MAX, |identity| socket.identity() < identity) {
+            let connection = Queue { queue: waiting, ..queue(socket, iface, None, owner) };
+            let acked = socket.tcp_info.and_then(|info| info.bytes_acked());
+            self.sources.insert(from, SendingConnection { socket: connection, acked });
+        }
     }
 
     fn add_taken(&mut self, key: (Proto, Addr), socket: &Socket<'_>, owner: &mut NameOwner<'_>) {
@@ -322,11 +376,11 @@ impl SocketCensus {
             self.over += 1;
             return;
         }
-        let Queue { cookie, name, owner, .. } = queue(socket, &peer.iface, None, owner);
+        let Queue { identity, name, owner, .. } = queue(socket, &peer.iface, None, owner);
         let (peer, send_q) = (peer.clone(), socket.wqueue.unwrap_or(0));
         let acked = socket.tcp_info.and_then(|info| info.bytes_acked());
         let (again, local_port) = (socket.retrans, socket.local.port);
-        self.stuck.push(Stuck { cookie, name, peer, owner, is_window, send_q, again, local_port, acked });
+        self.stuck.push(Stuck { identity, name, peer, owner, is_window, send_q, again, local_port, acked });
     }
 
     fn add_unclosed(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
@@ -372,8 +426,8 @@ fn queue(socket: &Socket<'_>, iface: &str, limit: Option<u32>, owner: &mut NameO
     let name = name(socket, iface);
     let received = socket.tcp_info.and_then(|info| info.bytes_received());
     let read = received.map(|received| received.saturating_sub(socket.rqueue.into()));
-    let (cookie, port, queue) = (socket.cookie, socket.local.port, socket.rqueue);
-    Queue { cookie, name, owner: owner(), queue, limit, drops: None, port, read }
+    let (identity, port, queue) = (socket.identity(), socket.local.port, socket.rqueue);
+    Queue { identity, name, owner: owner(), queue, limit, drops: None, port, read }
 }
 
 #[cfg(test)]

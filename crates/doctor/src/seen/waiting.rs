@@ -40,8 +40,8 @@ pub struct Waiting {
 /// A connection in an accept queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unaccepted {
-    /// Its cookie.
-    pub cookie: u64,
+    /// [`Socket::identity`].
+    pub identity: u64,
     /// Its local port.
     pub port: u16,
 }
@@ -49,8 +49,8 @@ pub struct Unaccepted {
 /// An accepted connection with unread data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UnreadData {
-    /// Its cookie.
-    pub cookie: u64,
+    /// [`Socket::identity`].
+    pub identity: u64,
     /// Its local port.
     pub port: u16,
     /// Unread bytes.
@@ -77,8 +77,8 @@ pub enum Unanswered {
 /// A connection whose peer left a retransmission or a probe unanswered.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Silent {
-    /// Its cookie.
-    pub cookie: u64,
+    /// [`Socket::identity`].
+    pub identity: u64,
     /// Its addresses and ports.
     pub name: String,
     /// The peer.
@@ -115,8 +115,8 @@ impl Waiting {
         }
         let is_open = matches!(socket.state, State::ESTABLISHED | State::CLOSE_WAIT);
         // Only a connection that nothing has accepted is open without an inode.
-        if is_open && socket.inode == 0 && socket.cookie != 0 {
-            let one = Unaccepted { cookie: socket.cookie, port: socket.local.port };
+        if is_open && socket.inode == 0 && socket.identity() != 0 {
+            let one = Unaccepted { identity: socket.identity(), port: socket.local.port };
             push(&mut self.unaccepted, one, &mut self.over);
         }
         if is_open && socket.inode != 0 {
@@ -128,14 +128,18 @@ impl Waiting {
     fn add_unread(&mut self, socket: &Socket<'_>, iface: &str, owner: &mut NameOwner<'_>) {
         let is_open = socket.state == State::ESTABLISHED;
         // The end of the peer's data counts as a byte.
-        if socket.rqueue <= u32::from(!is_open) || socket.cookie == 0 {
+        if socket.rqueue <= u32::from(!is_open) || socket.identity() == 0 {
             return;
         }
-        let (cookie, port, info) = (socket.cookie, socket.local.port, socket.tcp_info);
+        let (identity, port, info) = (socket.identity(), socket.local.port, socket.tcp_info);
         let received = info.and_then(|info| info.bytes_received());
         let read = received.map(|received| received.saturating_sub(socket.rqueue.into()));
         let sent = info.and_then(|info| info.bytes_sent());
-        push(&mut self.unread, UnreadData { cookie, port, unread: socket.rqueue, read, sent, is_open }, &mut self.over);
+        push(
+            &mut self.unread,
+            UnreadData { identity, port, unread: socket.rqueue, read, sent, is_open },
+            &mut self.over,
+        );
         // The owner of a connection that was accepted just now is unknown.
         let is_known = self.readers.get(&port).is_some_and(|(owner, _)| owner.is_known());
         if !is_known && (self.readers.contains_key(&port) || self.readers.len() < SOCKETS_MAX) {
@@ -167,7 +171,7 @@ impl Waiting {
             PROBE => Unanswered::WindowProbes,
             _ => return,
         };
-        if socket.retrans == 0 || socket.inode == 0 || socket.cookie == 0 {
+        if socket.retrans == 0 || socket.inode == 0 || socket.identity() == 0 {
             return;
         }
         if self.silent.len() >= SOCKETS_MAX {
@@ -177,7 +181,7 @@ impl Waiting {
         let send_q = socket.wqueue.unwrap_or(0);
         let in_flight = send_q.saturating_sub(info.notsent_bytes().unwrap_or(0));
         self.silent.push(Silent {
-            cookie: socket.cookie,
+            identity: socket.identity(),
             name: socket_name(socket, iface),
             peer: PeerHost { addr, iface: iface.to_owned() },
             peer_port: socket.peer.port,

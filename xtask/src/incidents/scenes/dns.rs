@@ -47,6 +47,26 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
+        name: "a DNS server gets no answers itself: SERVFAIL",
+        expected: "dns-errors",
+        at: Client,
+        traffic: &[
+            (Server, "name_server(SERVER, codes=[2] if ILL else [0]); ready()"),
+            (Client, "resolver([SERVER]); ready(0.3)"),
+        ],
+        ..NONE
+    },
+    Incident {
+        name: "a DNS server does not serve this network: REFUSED",
+        expected: "dns-errors",
+        at: Client,
+        traffic: &[
+            (Server, "name_server(SERVER, codes=[5] if ILL else [3]); ready()"),
+            (Client, "resolver([SERVER]); ready(0.3)"),
+        ],
+        ..NONE
+    },
+    Incident {
         name: "a DNS server answers from another address",
         expected: "answer-source",
         at: Client,

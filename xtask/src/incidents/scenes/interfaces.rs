@@ -72,6 +72,20 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
+        name: "a program does not read its tun device",
+        expected: "nic-drops",
+        at: Client,
+        traffic: &[
+            (Server, "echo(7); ready()"),
+            (
+                Client,
+                "tun('vpn0', 'ip addr add 10.6.0.1/24 dev vpn0')\n\
+                 datagrams('10.6.0.2' if ILL else SERVER, 7)\nready(4)",
+            ),
+        ],
+        ..NONE
+    },
+    Incident {
         name: "a program joins a group on the wrong interface",
         expected: "mcast-iface",
         at: Server,

@@ -133,6 +133,26 @@ pub(super) const INCIDENTS: &[Incident] = &[
         ..NONE
     },
     Incident {
+        name: "an IPv6 redirect leads to a gateway that is down",
+        expected: "redirect",
+        at: Client,
+        set_up: &[
+            (Router, "ip addr add fe80::1/64 dev c1 nodad; ip addr add fe80::99/64 dev c1 nodad"),
+            (Client, "ip -6 route replace default via fe80::1 dev c0"),
+        ],
+        traffic: &[
+            (Server, "echo(7, family=socket.AF_INET6); ready()"),
+            (
+                Router,
+                "if ILL: run('ip addr del fe80::99/64 dev c1')\n\
+                 redirects6('fd17::2', 'fe80::99', 'c1')\n\
+                 ready()",
+            ),
+            (Client, "datagrams('fd17::2', 7, every=0.02, family=socket.AF_INET6); ready(1.5)"),
+        ],
+        ..NONE
+    },
+    Incident {
         name: "one of two gateways is down",
         expected: "neigh-failed",
         at: Client,

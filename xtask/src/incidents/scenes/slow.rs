@@ -1,7 +1,7 @@
 //! Connections that are slow although nothing is lost.
 
 use super::At::{Client, Router, Server};
-use super::{At, Incident, NONE};
+use super::{At, FORWARD, Incident, NONE};
 
 /// A path with a round trip of 40 ms.
 const LONG: (At, &str) = (Router, "long_path(0.02); ready()");
@@ -129,6 +129,23 @@ pub(super) const INCIDENTS: &[Incident] = &[
             ),
             (Client, "upload(SERVER, 80); ready(2)"),
         ],
+        ..NONE
+    },
+    Incident {
+        name: "a rule on the path sets the MSS of SYNs to 100",
+        expected: "small-mss",
+        at: Server,
+        set_up: &[(Router, FORWARD)],
+        fault: &[(Router, "nft add rule ip f c tcp flags syn tcp option maxseg size set 100")],
+        traffic: &[(Server, "bulk(80); ready()"), (Client, "receive_all(SERVER, 80); ready(1)")],
+        ..NONE
+    },
+    Incident {
+        name: "a route of the client has a small advmss",
+        expected: "small-mss",
+        at: Client,
+        fault: &[(Client, "ip route replace default via 192.0.2.1 advmss 100")],
+        traffic: &[(Server, "bulk(80); ready()"), (Client, "receive_all(SERVER, 80); ready(1)")],
         ..NONE
     },
     Incident {

@@ -100,8 +100,7 @@ mod tests {
                 let parsed = parse(command, line.clone(), COMMANDS, |_| Ok(())).map_err(|error| {
                     crate::hints::refusal(&error, &line, command, COMMANDS).unwrap_or_else(|| error.to_string())
                 });
-                let has_namesake =
-                    FLAGS.iter().any(|other| other.long == flag.long && other.scope.meets(command.scope));
+                let has_namesake = command.takes(flag.long);
                 match (flag.scope.meets(command.scope), parsed) {
                     (true, parsed) => assert!(parsed.is_ok(), "{} {word}", command.name),
                     (false, Err(said)) if !has_namesake => {

@@ -113,7 +113,7 @@ impl Scene {
     }
 
     fn netwren(&self, args: &[&str]) -> Output {
-        let mut command = self.lab.command(env!("CARGO_BIN_EXE_netwren"));
+        let mut command = self.lab.command(testkit::program::netwren());
         command.arg("lstf").args(args).env_remove("NETWREN_BUG_COMPATIBLE").output().unwrap()
     }
 
@@ -212,7 +212,7 @@ fn root_the_old_table_is_lstfs() {
     assert!(ours.contains("[2001:db8:123::100]:8443<--\t"), "{ours}");
     // A link as called by an old script.
     let link = scene.lab.dir().join("lstf");
-    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_netwren"), &link).unwrap();
+    std::os::unix::fs::symlink(testkit::program::netwren(), &link).unwrap();
     let out = scene.lab.command(&link).arg("-n").env("NETWREN_BUG_COMPATIBLE", "1").output().unwrap();
     assert_eq!(String::from_utf8(out.stdout).unwrap(), ours);
 }
@@ -292,7 +292,7 @@ fn root_issue_10_processes_below_another_root() {
     std::fs::write(dir.join("comm"), "elsewhere\n").unwrap();
     std::fs::write(dir.join("stat"), "4242 (elsewhere) S 1 77 77 0 -1 0 0 0 0 0 0 0 0 0\n").unwrap();
     let run = |root: &std::path::Path| {
-        let mut command = scene.lab.command(env!("CARGO_BIN_EXE_netwren"));
+        let mut command = scene.lab.command(testkit::program::netwren());
         command.args(["lstf", "-n", "-p"]).env("PROC_ROOT", root).env_remove("NETWREN_BUG_COMPATIBLE").output().unwrap()
     };
     let found = String::from_utf8(run(&root).stdout).unwrap();
@@ -341,7 +341,7 @@ fn root_old_processes_are_lstfs() {
 fn root_rounds_until_interrupted() {
     testkit::require_root!();
     let scene = Scene::new("lstf_watch");
-    let mut command = scene.lab.command(env!("CARGO_BIN_EXE_netwren"));
+    let mut command = scene.lab.command(testkit::program::netwren());
     let mut child = command.args(["lstf", "-n", "-w=1s"]).stdout(Stdio::piped()).spawn().unwrap();
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let mut round = || -> Vec<String> { lines.by_ref().map(Result::unwrap).take_while(|l| !l.is_empty()).collect() };

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 
 fn lstf(args: &[&str]) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_netwren"));
+    let mut command = Command::new(testkit::program::netwren());
     command.arg("lstf").args(args).env_remove("NETWREN_BUG_COMPATIBLE").output().unwrap()
 }
 
@@ -54,7 +54,8 @@ fn mistakes_end_with_lstfs_exit_code_and_name_the_native_way() {
 
 #[test]
 fn a_reader_that_goes_away_is_no_error() {
-    let script = format!("{} lstf -n --json | true; exit \"${{PIPESTATUS[0]}}\"", env!("CARGO_BIN_EXE_netwren"));
+    let netwren = testkit::program::netwren().display();
+    let script = format!("{netwren} lstf -n --json | true; exit \"${{PIPESTATUS[0]}}\"");
     let out = Command::new("bash").args(["-c", &script]).output().unwrap();
     assert_eq!(out.status.code(), Some(0), "{out:?}");
 }

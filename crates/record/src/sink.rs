@@ -110,8 +110,15 @@ pub struct Hole<'v> {
 pub struct Round {
     /// 1 for the first.
     pub n: u64,
+    /// Nanoseconds since 1970, UTC.
+    pub time_ns: u64,
+}
+
+impl Round {
     /// Seconds since 1970, UTC.
-    pub time_s: i64,
+    pub fn time_s(&self) -> i64 {
+        i64::try_from(self.time_ns / 1_000_000_000).unwrap_or(i64::MAX)
+    }
 }
 
 /// Why a row could not be written.

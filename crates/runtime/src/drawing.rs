@@ -47,7 +47,7 @@ impl Drawn {
     /// The first line: the title, and the time of the round at the right end, which is never cut off.
     fn head(&self, columns: usize) -> Vec<u8> {
         let mut time = Vec::new();
-        if let Some(at) = self.round.and_then(|round| local_time(round.time_s)) {
+        if let Some(at) = self.round.and_then(|round| local_time(round.time_s())) {
             time = format!("  {:02}:{:02}:{:02}", at.hour, at.minute, at.second).into_bytes();
         }
         let room = columns.saturating_sub(time.len());

@@ -17,20 +17,20 @@ struct TypedRows {
     text: Vec<u8>,
 }
 
-/// The writer for rows of `T`. The table and its columns have netwren's names, unless the target names another table.
-/// Bytes that are not UTF-8 remain bytes.
-pub(super) fn writer<T: Shipped>(target: &Target, columns: &Columns) -> Box<dyn RowWriter<T>> {
+/// The writer for rows of `table`. The table and its columns have netwren's names, unless the target names another
+/// table. Bytes that are not UTF-8 remain bytes.
+pub(super) fn writer<T: Shipped>(table: &str, target: &Target, columns: &Columns) -> Box<dyn RowWriter<T>> {
     let named = match &target.address {
         Address::Postgres(address) => address.table.clone(),
         _ => None,
     };
     let view = match target.format {
-        _ if T::NAME != "log" => None,
+        _ if table != "log" => None,
         Format::Postgres => Some(("ulog".to_owned(), select(ULOG, columns))),
         _ => Some(("ulog_pkt".to_owned(), select(ULOG_PKT, columns))),
     };
     let shape = TableShape {
-        name: named.unwrap_or_else(|| T::NAME.to_owned()),
+        name: named.unwrap_or_else(|| table.to_owned()),
         columns: columns.0.iter().map(|column| (column.name.to_string(), column_type(column.kind))).collect(),
         view,
         procedure: None,

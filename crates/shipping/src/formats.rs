@@ -191,9 +191,10 @@ pub fn has_words(format: Format) -> bool {
     }
 }
 
-/// The writer of the target's format for rows of `T` with these columns; the error lists the available formats.
-/// `comment` names the columns for packet comments in pcapng.
+/// The writer of the target's format for rows of `table`, which are `T`'s, with these columns; the error lists the
+/// available formats. `comment` names the columns for packet comments in pcapng.
 pub(crate) fn writer<T: Shipped>(
+    table: &str,
     target: &Target,
     tuning: Option<&UlogdTuning>,
     columns: &Columns,
@@ -202,11 +203,11 @@ pub(crate) fn writer<T: Shipped>(
     let common = || match target.format {
         Format::Json => Some(Box::new(JsonRows::new(columns)) as Box<dyn RowWriter<T>>),
         Format::Syslog | Format::Syslog5424 | Format::Syslog3164 => {
-            Some(super::syslog::writer(target, tuning, columns))
+            Some(super::syslog::writer(table, target, tuning, columns))
         }
         #[cfg(feature = "sqlite")]
-        Format::Sqlite => Some(super::database::writer(target, columns)),
-        Format::Postgres => Some(super::database::writer(target, columns)),
+        Format::Sqlite => Some(super::database::writer(table, target, columns)),
+        Format::Postgres => Some(super::database::writer(table, target, columns)),
         _ => None,
     };
     let notes = comment.map(|fields| NoteFields::of(columns, fields));
@@ -222,7 +223,7 @@ pub(crate) fn writer<T: Shipped>(
         None => writer,
     });
     writer.ok_or_else(|| {
-        let (table, word) = (T::NAME, target.format.word());
+        let word = target.format.word();
         format!(
             "{word} does not support the table {table}: json, syslog, syslog-rfc3164 and databases support all \
             tables"

@@ -1,4 +1,5 @@
-//! Ships rows of a stream to receivers (`--to`): each output gets messages in its own format.
+//! Ships rows to receivers (`--to`), of a stream or of the rounds of a table: each output gets messages in its own
+//! format.
 #![forbid(unsafe_code)]
 
 mod check;
@@ -11,6 +12,7 @@ mod pending_batch;
 mod reload;
 mod repeats;
 mod request;
+mod rounds;
 mod row_writer;
 pub mod service;
 mod syslog;
@@ -21,10 +23,11 @@ mod ulogd;
 pub use formats::has_words;
 pub use gate::{RateBy, RepeatRequest};
 pub use request::{QUEUE_MAX, ShipRequest, SpoolRequest};
+pub use rounds::ShippedRounds;
 pub use row_writer::Shipped;
 pub use tuning::UlogdTuning;
 
-use engine::{CellsOf, Disposition, ReadRows, RowSink, RunError};
+use engine::{CellsOf, Disposition, ReadRows, RowSink, Run, RunError};
 use export::{
     Address, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, RecoveredCounts, Spool, SpoolOptions,
     Status, StatusReport, Store, Target, TransportOptions, check_target, open_transport,
@@ -35,7 +38,7 @@ use pending_batch::PendingBatch;
 use record::{Accounting, Columns, Lookups, RowCells, SourceError, SourceFault};
 use reload::{Endings, Monitored, Monitors};
 use row_writer::RowWriter;
-use runtime::messages::print_message;
+use runtime::messages::{footer_lines, print_message};
 use runtime::run_state::RunState;
 use std::path::Path;
 use std::sync::Arc;
@@ -75,7 +78,12 @@ struct Shipper<T: Shipped> {
 impl<T: Shipped> Shipment<T> {
     /// Checks the targets before anything is opened: the format must fit the table, and certificates must be usable.
     pub fn check(ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
-        let format = |target: &Target| writer::<T>(target, None, columns, ship.comment.as_deref()).map(|_| ());
+        Shipment::<T>::check_as(T::NAME, ship, columns)
+    }
+
+    /// [`Shipment::check`] for rows that belong to another table than their type.
+    fn check_as(table: &str, ship: &ShipRequest, columns: &Columns) -> Result<(), String> {
+        let format = |target: &Target| writer::<T>(table, target, None, columns, ship.comment.as_deref()).map(|_| ());
         ship.targets.iter().try_for_each(format).map_err(|error| format!("--to: {error}"))?;
         let mut warnings = Vec::new();
         for target in &ship.targets {
@@ -89,10 +97,21 @@ impl<T: Shipped> Shipment<T> {
 
     /// Starts an output for each target. An unreachable receiver is not an error: rows wait for it.
     pub fn start(ship: &ShipRequest, columns: &Columns, run: &Arc<RunState>) -> Result<Shipment<T>, RunError> {
+        Shipment::start_as(T::NAME, ship, columns, run)
+    }
+
+    /// [`Shipment::start`] for rows that belong to another table than their type.
+    fn start_as(
+        table: &str,
+        ship: &ShipRequest,
+        columns: &Columns,
+        run: &Arc<RunState>,
+    ) -> Result<Shipment<T>, RunError> {
         let gate = T::gate(&ship.repeats);
         let columns = if gate.is_some() { &gate::columns(columns) } else { columns };
-        let start =
-            |(index, target): (usize, &Target)| Shipper::start(target, ship.tuning.get(index), ship, columns, run);
+        let start = |(index, target): (usize, &Target)| {
+            Shipper::start(table, target, ship.tuning.get(index), ship, columns, run)
+        };
         let outputs: Vec<Shipper<T>> = ship.targets.iter().enumerate().map(start).collect::<Result<_, _>>()?;
         for output in outputs.iter().filter(|output| ship.repeats.fold.is_some() && !output.has_words) {
             print_message(&format!(
@@ -111,9 +130,17 @@ impl<T: Shipped> Shipment<T> {
         Ok(shipment)
     }
 
-    /// Waits, for a limited time, until receivers have taken the waiting messages, and adds undelivered ones to
-    /// `stats`. With `prints_stats`, reports each receiver's ledger (`--stats`).
-    pub fn finish(&mut self, prints_stats: bool, stats: &mut Accounting) {
+    /// Ends the outputs after a run: waits, for a limited time, until receivers have taken the waiting messages. Adds
+    /// undelivered ones to the result, and prints them if the run failed. With `prints_stats`, reports each receiver's
+    /// ledger (`--stats`).
+    pub fn end(&mut self, prints_stats: bool, run: Result<Run, RunError>) -> Result<Run, RunError> {
+        let (mut failed, mut run) = (Accounting::default(), run);
+        self.finish(prints_stats, run.as_mut().map_or(&mut failed, |run| &mut run.stats));
+        footer_lines(&failed).iter().for_each(|line| print_message(line));
+        run
+    }
+
+    fn finish(&mut self, prints_stats: bool, stats: &mut Accounting) {
         self.flush();
         let unfolded = self.gate.as_ref().map_or(0, |gate| gate.unfolded());
         if unfolded > 0 {
@@ -178,13 +205,14 @@ impl<T: Shipped> Shipment<T> {
 
 impl<T: Shipped> Shipper<T> {
     fn start(
+        table: &str,
         target: &Target,
         tuning: Option<&UlogdTuning>,
         ship: &ShipRequest,
         columns: &Columns,
         run: &Arc<RunState>,
     ) -> Result<Shipper<T>, RunError> {
-        let mut writer = writer::<T>(target, tuning, columns, ship.comment.as_deref()).map_err(refused)?;
+        let mut writer = writer::<T>(table, target, tuning, columns, ship.comment.as_deref()).map_err(refused)?;
         let store = store(target, ship)?;
         let at_start = store.is_persistent().then(|| store.ledger());
         let options = OutputOptions { when_full: ship.when_full, drain: DRAIN };

@@ -93,7 +93,7 @@ impl<T: super::Shipped> Shipment<T> {
             if self.outputs.iter().any(|shipper| shipper.target == *target) {
                 continue;
             }
-            match Shipper::start(target, None, new, columns, run) {
+            match Shipper::start(T::NAME, target, None, new, columns, run) {
                 Ok(shipper) => {
                     begun.push(target.to_string());
                     self.outputs.push(shipper);

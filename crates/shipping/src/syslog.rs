@@ -52,15 +52,17 @@ pub(super) struct SyslogWriter<T: Shipped> {
 
 /// The writer for a target with a syslog format.
 pub(super) fn writer<T: Shipped>(
+    table: &str,
     target: &Target,
     tuning: Option<&UlogdTuning>,
     columns: &Columns,
 ) -> Box<dyn RowWriter<T>> {
-    Box::new(writer_with(target, tuning, columns, TextCache::new::<T>(columns)))
+    Box::new(writer_with(table, target, tuning, columns, TextCache::new::<T>(columns)))
 }
 
 /// Like [`writer`], with the given cache; without `cache` every message is rendered in full.
 pub(super) fn writer_with<T: Shipped>(
+    table: &str,
     target: &Target,
     tuning: Option<&UlogdTuning>,
     columns: &Columns,
@@ -79,7 +81,7 @@ pub(super) fn writer_with<T: Shipped>(
     SyslogWriter {
         form: match is_old {
             true => SyslogForm::Old(Box::new(Rfc3164::new(&origin, columns, LocalClock))),
-            false => SyslogForm::New(Box::new(Rfc5424::new(&origin, T::NAME, columns))),
+            false => SyslogForm::New(Box::new(Rfc5424::new(&origin, table, columns))),
         },
         framing: match target.framing {
             _ if is_datagram => Framing::Datagram,

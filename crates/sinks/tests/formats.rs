@@ -480,7 +480,7 @@ fn a_kept_row_takes_another_cell_in_any_place() {
 fn two_rounds(sink: &mut dyn Sink) {
     let columns = columns(&[("pid", Kind::Id)]);
     for n in 1..=2 {
-        sink.begin(&columns, Some(Round { n, time_s: 1_234_567_889 + n as i64 })).unwrap();
+        sink.begin(&columns, Some(Round { n, time_ns: (1_234_567_889 + n) * 1_000_000_000 })).unwrap();
         assert_eq!(sink.row(&[Value::U64(n)]).unwrap(), Next::More);
         sink.end(&Accounting::default()).unwrap();
     }

@@ -144,7 +144,8 @@ impl<'r, T: Table, P: SourceProvider<T>> TableRounds<'r, T, P> {
         let lookups = enrichment.lookups();
         // An interval that was interrupted shows the events until then.
         let stop = || time == RoundTime::Moment && session.interrupted();
-        let round = clock.as_ref().map(|clock| Round { n: clock.current(), time_s: session.host().now().seconds });
+        let round =
+            clock.as_ref().map(|clock| Round { n: clock.current(), time_ns: session.host().now().since_1970_ns() });
         let answers = self.answers(&wanted, &before, &enrichment);
         provider.with_source(session, lookups, notes, |source| {
             let mut scan = source.prepare(plan.demand());

@@ -85,7 +85,7 @@ impl<T: Table> Feed<T> for StreamRounds<'_, '_, T> {
         if self.end_ns == 0 {
             self.begin_round();
         }
-        let (round, mut rows) = (Some(Round { n: self.number, time_s: clock::wall().seconds }), 0);
+        let (round, mut rows) = (Some(Round { n: self.number, time_ns: clock::wall_ns() }), 0);
         let state = self.stream.next_batch(demand, &mut |part| {
             let FeedPart { scan, lookups, stop, answers, .. } = part;
             let scan = &mut CountedScan { inner: scan, rows: &mut rows };

@@ -162,7 +162,7 @@ fn send<T: Shipped>(
     mut shipment: Shipment<T>,
     reread: Option<&Reread<'_>>,
 ) -> Result<Run, RunError> {
-    announce(request);
+    announce(request, None);
     let status = shipment.status_line();
     let notifier = Notifier::start(session.run(), status);
     with_lookups(session, plan, T::LOOKUPS, |lookups, _| {
@@ -171,20 +171,19 @@ fn send<T: Shipped>(
         let stop = || session.is_replay_interrupted();
         // The configuration was read before hangups are counted.
         let mut sink = Reloading { shipment: &mut shipment, columns, run, reread, hangups: 0 };
-        let mut run = plan.run_rows(&mut StreamFeed::new(stream, lookups, &stop), &mut sink)?;
+        let run = plan.run_rows(&mut StreamFeed::new(stream, lookups, &stop), &mut sink);
         drop(line);
         notifier.iter().for_each(Notifier::report_stopping);
         lookups.with(&mut |lookups| shipment.say_held(&plan.cells_of(lookups), true));
-        shipment.finish(request.stats, &mut run.stats);
-        Ok(run)
+        shipment.end(request.stats, run)
     })
 }
 
-/// Announces the shipped rows, the targets, and the end of the run.
-fn announce(request: &Request) {
+/// Announces the shipped rows, the targets, and the end of the run, which `end` names if neither time nor user does.
+pub(super) fn announce(request: &Request, end: Option<&str>) {
     let Some(ship) = &request.ship else { return };
     let targets: Vec<String> = ship.targets.iter().map(ToString::to_string).collect();
-    let until = long_work::until(time_left(request));
+    let until = end.map_or_else(|| long_work::until(time_left(request)), str::to_owned);
     print_message(&format!("shipping rows of `{}` to {}, {until}", request.command, targets.join(", ")));
 }
 

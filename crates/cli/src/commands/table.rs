@@ -1,11 +1,12 @@
 //! Runs a command that shows a table, from its request to its exit code.
 //!
 //! [`prepare`] makes the plan of a request for [`run`]; [`show_through`] and [`act_through`] run a plan with a function
-//! of the caller between the engine and the sink. All of them open the session, read the rounds (`tables::rounds`) and
-//! end the run (`finish`).
+//! of the caller between the engine and the sink. All of them open the session, read the rounds (`tables::rounds`),
+//! show or ship them, and end the run (`finish`).
 
 use super::elsewhere::{self, Hints};
 use super::finish::finish;
+use super::follow;
 use super::plan::{self, PlanError};
 use crate::command::{Prepared, ready};
 use crate::flags::request::Request;
@@ -16,8 +17,9 @@ use record::{Accounting, Lookups, Sink, Table};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
+use shipping::{ShipRequest, ShippedRounds};
 use sys::cost;
-use tables::SourceProvider;
+use tables::{Repeat, SourceProvider};
 
 /// Makes the plan of the request over `T`; `provider` determines how the plan's rows are read.
 pub(super) fn prepare<T: Table, P: SourceProvider<T> + 'static>(
@@ -47,6 +49,10 @@ fn run_through<T: Table>(
     hints: &Hints,
     through: impl FnOnce(&Session, Box<dyn Sink>, AllRounds<'_>) -> Result<Run, RunError>,
 ) -> Outcome {
+    let wrong = request.ship.as_ref().and_then(|ship| ShippedRounds::check(T::NAME, ship, plan.columns()).err());
+    if let Some(wrong) = wrong {
+        return Outcome::with_message(Exit::Usage, wrong);
+    }
     let session = match Session::open(request.target()) {
         Ok(session) => session,
         Err(error) => return Outcome::with_message(error.exit(), error),
@@ -55,7 +61,12 @@ fn run_through<T: Table>(
         return explain(&session, plan, provider).into();
     }
     let before = cost::measure();
-    let outcome = through(&session, output::sink_of_rounds(request, &session), &mut |sink| {
+    let shipped = request.ship.as_ref().map(|ship| shipped_rounds(T::NAME, request, ship, &session));
+    let sink: Box<dyn Sink> = match &shipped {
+        Some(rounds) => Box::new(rounds.clone()),
+        None => output::sink_of_rounds(request, &session),
+    };
+    let outcome = through(&session, sink, &mut |sink| {
         let mut run = tables::rounds::read(&session, &request.table(), plan, provider, sink)?;
         hints.add_container(&mut run, &session, plan, provider);
         elsewhere::add_replay_note(&mut run, request, &session);
@@ -65,7 +76,18 @@ fn run_through<T: Table>(
         hints.add_address(&mut run, request, plan, provider);
         run
     });
+    let outcome = match &shipped {
+        Some(rounds) => rounds.end(request.stats, outcome),
+        None => outcome,
+    };
     finish(request, &session, outcome, &before)
+}
+
+/// The outputs of the request, which it announces.
+fn shipped_rounds(table: &'static str, request: &Request, ship: &ShipRequest, session: &Session) -> ShippedRounds {
+    sys::signal::reopen_on_hangup();
+    follow::announce(request, if request.repeat == Repeat::Once { Some("once") } else { None });
+    ShippedRounds::new(table, ship, session.run(), session.host().now().since_1970_ns())
 }
 
 /// [`run_through`] for a command that only shows.

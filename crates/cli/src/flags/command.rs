@@ -125,6 +125,11 @@ impl Command {
         prepare: None,
     };
 
+    /// True if the command takes the flag with this long name. clap itself knows this only in debug builds.
+    pub(crate) fn takes(&self, long: &str) -> bool {
+        FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(self.scope))
+    }
+
     /// The last of its words, such as `stats`.
     pub(crate) fn word(&self) -> &'static str {
         self.name.rsplit(' ').next().unwrap_or(self.name)
@@ -228,14 +233,9 @@ impl<'w> ParsedWords<'w> {
         }
     }
 
-    /// True if the command takes the flag.
-    pub(crate) fn takes(&self, flag: &str) -> bool {
-        self.matches.try_contains_id(flag).is_ok()
-    }
-
     /// True if the flag was given on the command line, regardless of its default.
     pub(crate) fn is_given(&self, flag: &str) -> bool {
-        let source = self.matches.try_contains_id(flag).ok().and_then(|_| self.matches.value_source(flag));
+        let source = self.command.takes(flag).then(|| self.matches.value_source(flag)).flatten();
         source == Some(clap::parser::ValueSource::CommandLine)
     }
 

@@ -65,6 +65,10 @@ impl Scope {
 
     /// The command has a stream of rows, which can be shipped.
     pub(crate) const SHIP: Scope = Scope(1 << 25);
+    /// The rounds of a table can be shipped.
+    pub(crate) const ROUNDS: Scope = Scope(1 << 57);
+    /// Rows can be shipped: of a stream, or of rounds.
+    pub(crate) const SHIPPED: Scope = Scope::SHIP.and(Scope::FOLLOW).and(Scope::ROUNDS);
     /// Rows can be read from every namespace.
     pub(crate) const ALL_NETNS: Scope = Scope(1 << 27);
 
@@ -123,7 +127,8 @@ impl Scope {
         .and(Scope::WATCH)
         .and(Scope::PLACES)
         .and(Scope::ALL_NETNS)
-        .and(Scope::LASTS);
+        .and(Scope::LASTS)
+        .and(Scope::ROUNDS);
     /// A table whose rows have owners, found via several interfaces.
     pub(crate) const OWNED_TABLE: Scope = Scope::TABLE.and(Scope::OWNERS).and(Scope::OWNERS_VIA).and(Scope::VIA);
     /// The table of the objects of an action.
@@ -863,7 +868,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     .default("host"),
     flag(Scope::CAPTURE, "for", None, Value("SECONDS"), INPUT, "Duration of the capture; Ctrl-C ends it earlier"),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "to",
         None,
         Values("TARGET"),
@@ -871,12 +876,12 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Ship rows instead of showing them, to FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH` \
          (syslog over TCP and TLS: `?framing=newline` for receivers without octet counting), sqlite:PATH or \
          postgres://USER@HOST:PORT/DATABASE (rows of a table, which is created if missing; `?sslmode=` and \
-         `require_auth=` as in libpq: other hosts are verified by default); may be repeated. An invalid TARGET prints \
-         the list of targets. SIGHUP reopens files. Files have mode 0640 at most; links and files of other users are \
-         refused",
+         `require_auth=` as in libpq: other hosts are verified by default); may be repeated. The rows of a table get a \
+         column `time`, the time at which they were read. An invalid TARGET prints the list of targets. SIGHUP reopens \
+         files. Files have mode 0640 at most; links and files of other users are refused",
     ),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "when-full",
         None,
         Word(&export::WhenFull::WORDS),
@@ -886,7 +891,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     )
     .default("drop-oldest"),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "queue-max",
         None,
         Value("SIZE"),
@@ -922,7 +927,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     )
     .default("rule"),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "spool",
         None,
         File("DIR"),
@@ -930,7 +935,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         "With --to: queue rows on disk in DIR instead, also beyond the end of the run: the next run delivers them",
     ),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "spool-max",
         None,
         Value("SIZE"),
@@ -939,7 +944,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     )
     .default("1GiB"),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "spool-age",
         None,
         Value("SECONDS"),
@@ -947,7 +952,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         "With --spool: drop and count rows that have waited longer; by default no rows are dropped for their age",
     ),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "spool-sync",
         None,
         Word(&["never", "second", "always"]),
@@ -956,7 +961,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     )
     .default("second"),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "rotate-size",
         None,
         Value("SIZE"),
@@ -965,7 +970,7 @@ pub(crate) const FLAGS: &[Flag] = &[
          PATH.1, PATH.1 becomes PATH.2",
     ),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "rotate-age",
         None,
         Value("TIME"),
@@ -973,7 +978,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Start a new file when the current one reaches this age: 1m to 3650d, such as 90m, 12h or 1d",
     ),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "rotate-keep",
         None,
         Value("N"),
@@ -982,7 +987,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     )
     .default("7"),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "rotate-zstd",
         None,
         Nothing,
@@ -1007,7 +1012,7 @@ pub(crate) const FLAGS: &[Flag] = &[
          of -Z, at low CPU priority, at most four at a time. Failures are reported and counted",
     ),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "control",
         None,
         File("FILE"),
@@ -1041,7 +1046,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     )
     .default("text"),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "tls-ca",
         None,
         File("FILE"),
@@ -1050,7 +1055,7 @@ pub(crate) const FLAGS: &[Flag] = &[
          that the system trusts",
     ),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "tls-cert",
         None,
         File("FILE"),
@@ -1059,7 +1064,7 @@ pub(crate) const FLAGS: &[Flag] = &[
          each connection",
     ),
     flag(
-        Scope::SHIP.and(Scope::FOLLOW),
+        Scope::SHIPPED,
         "tls-key",
         None,
         File("FILE"),

@@ -73,7 +73,7 @@ pub(crate) struct KeptColumns {
 impl KeptColumns {
     /// The columns for a command's tables.
     fn of(words: &ParsedWords<'_>, shown: &Selection, table: Option<Schema>) -> KeptColumns {
-        let see_by = match words.takes("output") {
+        let see_by = match words.command.takes("output") {
             false => "",
             true if shown.wide => "-o json",
             true => "-o plain | less -S",
@@ -97,7 +97,7 @@ impl KeptColumns {
             unusual: table.map_or_else(Vec::new, |table| unusual(table, shown, &named)),
             named,
             keeps: tables.iter().flat_map(|table| table.kept_columns()).copied().collect(),
-            can_be_named: words.takes("columns"),
+            can_be_named: words.command.takes("columns"),
             see_by,
         }
     }
@@ -256,9 +256,6 @@ impl Request {
             group_rates: words.command.group_rates,
         };
         request.check()?;
-        if request.ship.is_some() && request.follow.is_none() && words.command.scope.meets(Scope::FOLLOW) {
-            return Err("--to ships a stream of rows: it needs --follow".to_owned());
-        }
         Ok(request)
     }
 
@@ -269,7 +266,7 @@ impl Request {
             unusual: &self.kept.unusual,
             columns_of_proto: self.columns_of_proto,
             group_rates: self.group_rates,
-            is_for_people: self.format.is_table(),
+            is_for_people: self.format.is_table() && self.ship.is_none(),
             repeat: self.repeat,
             ends_ns: self.ends_ns,
             resolve: self.resolve,
@@ -392,7 +389,7 @@ fn ends_ns(words: &ParsedWords<'_>, repeat: Option<Duration>, follow: Option<Dur
     let least = if scope.meets(Scope::LATENCY) { 0.0 } else { *PERIODS_S.start() };
     let lasts = words.seconds("for", least..=*PERIODS_S.end())?.filter(|lasts| !lasts.is_zero());
     let Some(lasts) = lasts else { return Ok(None) };
-    if words.takes("watch") && repeat.is_none() && follow.is_none() {
+    if words.command.takes("watch") && repeat.is_none() && follow.is_none() {
         return Err("--for needs --watch or --follow: the table is read once".to_owned());
     }
     let lasts_ns = u64::try_from(lasts.as_nanos()).unwrap_or(u64::MAX);

@@ -85,7 +85,7 @@ impl GivenOption<'_> {
         let single = name.trim_end_matches('s');
         match () {
             () if knows(&name) => Some(self.as_filter(&name)),
-            () if self.is_own(&single.replace('_', "-")) => {
+            () if self.command.takes(&single.replace('_', "-")) => {
                 Some(self.because(&format!("did you mean --{single}?"), None))
             }
             () if knows(single) => Some(self.as_filter(single)),
@@ -98,8 +98,8 @@ impl GivenOption<'_> {
         if let Some((_, text)) = self.command.refusals.iter().find(|(refused, _)| *refused == long) {
             return (*text).to_owned();
         }
-        let takes = |other: &&&Command| FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(other.scope));
-        let others: Vec<String> = self.commands.iter().filter(takes).map(|other| format!("`{}`", other.name)).collect();
+        let others = self.commands.iter().filter(|other| other.takes(long));
+        let others: Vec<String> = others.map(|other| format!("`{}`", other.name)).collect();
         let belongs = if others.is_empty() { "`netwren` alone".to_owned() } else { others.join(", ") };
         format!("--{long} cannot be used with `{}`: it belongs to {belongs}", self.command.name)
     }
@@ -131,16 +131,11 @@ impl GivenOption<'_> {
         word.to_str().is_some_and(|word| word.split('=').next() == Some(self.word))
     }
 
-    /// True if the command takes the flag.
-    fn is_own(&self, long: &str) -> bool {
-        FLAGS.iter().any(|flag| flag.long == long && flag.scope.meets(self.command.scope))
-    }
-
     /// True if the command takes the flag that a text of [`ELSEWHERE`] starts with.
     fn is_taken(&self, text: &str) -> bool {
         match text.strip_prefix("--").and_then(|text| text.split(' ').next()) {
-            Some(long) => self.is_own(long),
-            None => !text.starts_with("-o") || self.is_own("output"),
+            Some(long) => self.command.takes(long),
+            None => !text.starts_with("-o") || self.command.takes("output"),
         }
     }
 }

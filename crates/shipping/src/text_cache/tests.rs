@@ -145,7 +145,7 @@ fn pairs() -> Vec<[Box<dyn RowWriter<LogRecords>>; 2]> {
         let target: Target = target.parse().unwrap();
         [None, TextCache::new::<LogRecords>(&columns)].map(|cache| {
             // The sequence numbers wrap around during the test.
-            let mut writer = syslog::writer_with::<LogRecords>(&target, None, &columns, cache);
+            let mut writer = syslog::writer_with::<LogRecords>("log", &target, None, &columns, cache);
             writer.written = SEQUENCE_ID_MAX - 99;
             Box::new(writer) as Box<dyn RowWriter<LogRecords>>
         })

@@ -133,7 +133,7 @@ drops         none according to the kernel's drop counters
 #[test]
 fn an_empty_line_stands_between_rounds() {
     let mut sink = HomeText::new(Out::new(Vec::new()), HomeTextOptions { color: true, width: Some(80), lines: None });
-    sink.begin(&Columns::default(), Some(Round { n: 2, time_s: 0 })).unwrap();
+    sink.begin(&Columns::default(), Some(Round { n: 2, time_ns: 0 })).unwrap();
     assert_eq!(sink.row(&[]).unwrap(), Next::More);
     let text = String::from_utf8(sink.out.buf().clone()).unwrap();
     assert!(text.starts_with("\n\x1b[1m"), "{text:?}");

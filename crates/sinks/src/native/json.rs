@@ -86,7 +86,7 @@ fn put_round(buf: &mut Vec<u8>, round: Round) {
     buf.extend_from_slice(b"{\"round\":{\"n\":");
     text::put_u64(buf, round.n);
     buf.extend_from_slice(b",\"time\":\"");
-    text::put_seconds(buf, round.time_s);
+    text::put_seconds(buf, round.time_s());
     buf.extend_from_slice(b"\"}}\n");
 }
 

@@ -7,7 +7,7 @@ pub(super) fn put_separator(out: &mut Vec<u8>, round: Option<Round>, line_end: &
     let Some(round) = round else { return };
     if round.n > 1 {
         out.extend_from_slice(line_end);
-        text::put_seconds(out, round.time_s);
+        text::put_seconds(out, round.time_s());
         out.extend_from_slice(line_end);
     }
 }

@@ -186,7 +186,7 @@ fn is_chosen(chosen: &[&str], id: &str, area: &str) -> bool {
 fn wants_text(request: &Request) -> bool {
     let shown = &request.shown;
     let others = [&shown.columns, &shown.by, &shown.sort].into_iter().any(Option::is_some);
-    request.format == Format::Table && !shown.wide && !others
+    request.format == Format::Table && request.ship.is_none() && !shown.wide && !others
 }
 
 /// Observes the host once per round.

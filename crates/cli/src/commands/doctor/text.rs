@@ -1,7 +1,7 @@
 //! Findings as text, folded at the terminal's width or in a pipe at 80 columns. Commands are not folded.
 
 use super::TEXT_COLUMNS;
-use record::text::{put_i64, put_text, put_timestamp, put_u64};
+use record::text::{put_i64, put_seconds, put_text, put_timestamp, put_u64};
 use record::{Accounting, Columns, Next, Round, Sink, SinkError, Value};
 use runtime::fold::fold;
 use runtime::width;
@@ -61,7 +61,7 @@ impl Sink for FindingText<'_> {
         (self.text, self.findings, self.is_watch) = (String::new(), 0, round.is_some());
         if let Some(round) = round {
             let mut time = Vec::new();
-            put_timestamp(&mut time, u64::try_from(round.time_s).unwrap_or(0).saturating_mul(1_000_000_000));
+            put_seconds(&mut time, round.time_s());
             self.text = format!("{}\n", String::from_utf8_lossy(&time));
         }
         Ok(())

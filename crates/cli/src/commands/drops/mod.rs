@@ -113,6 +113,10 @@ fn prepare_events(mut request: Request, words: &ParsedWords<'_>) -> Prepared<'st
     if via(words) == Some(DropsVia::Counters) {
         return Err("--via counters shows no single packets: leave out --events and -w".to_owned().into());
     }
+    let is_grouped = request.shown.by.is_some() || request.shown.sort.is_some();
+    if request.ship.is_some() && is_grouped {
+        return Err("--to ships each packet as it is dropped: leave out --by and --sort".to_owned().into());
+    }
     let file = output_file(&mut request, words)?;
     let events = EventRequest { all: words.has("all"), file, via: via(words) };
     let plan = follow::plan_of(&request)?;
@@ -129,6 +133,9 @@ fn output_file(request: &mut Request, words: &ParsedWords<'_>) -> Result<Option<
         return Err(
             "-w cannot be used with --by, --sort and --watch: a file holds all packets in order of arrival".to_owned()
         );
+    }
+    if request.ship.is_some() {
+        return Err("-w cannot be used with --to: a run writes a file or ships rows".to_owned());
     }
     if words.has("stack") {
         return Err("-w cannot be used with --stack: a file holds packets only".to_owned());

@@ -166,14 +166,10 @@ fn serve(
     let end = Instant::now() + CLIENT_TIMEOUT;
     let (mut question, mut byte) = (Vec::new(), [0; QUESTION_MAX]);
     while !question.contains(&b'\n') && question.len() < QUESTION_MAX {
-        let left = end.saturating_duration_since(Instant::now());
-        if left.is_zero() {
-            return Err(ErrorKind::TimedOut.into());
-        }
-        client.set_read_timeout(Some(left))?;
-        match client.read(&mut byte)? {
-            0 => break,
-            bytes => question.extend_from_slice(byte.get(..bytes).unwrap_or_default()),
+        client.set_read_timeout(Some(time_left(end)?))?;
+        match attempt(client.read(&mut byte))? {
+            Some(0) => break,
+            bytes => question.extend_from_slice(byte.get(..bytes.unwrap_or(0)).unwrap_or_default()),
         }
     }
     let question = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
@@ -242,18 +238,26 @@ fn timeout_error() -> io::Error {
     ErrorKind::TimedOut.into()
 }
 
-/// The kernel reports a socket timeout as EAGAIN.
-fn in_time<T>(done: io::Result<T>) -> io::Result<T> {
-    done.map_err(|error| if error.kind() == ErrorKind::WouldBlock { timeout_error() } else { error })
+/// Returns the bytes of a read or write; `None` if a signal has ended it, as SIGCONT does with each socket that has a
+/// timeout (signal(7)). The kernel reports the timeout itself as EAGAIN.
+fn attempt(done: io::Result<usize>) -> io::Result<Option<usize>> {
+    match done {
+        Ok(bytes) => Ok(Some(bytes)),
+        Err(error) => match error.kind() {
+            ErrorKind::Interrupted => Ok(None),
+            ErrorKind::WouldBlock => Err(timeout_error()),
+            _ => Err(error),
+        },
+    }
 }
 
 /// Writes all bytes by `until`, even if the other end takes only a few at a time.
 fn write_until(stream: &mut UnixStream, mut bytes: &[u8], until: Instant) -> io::Result<()> {
     while !bytes.is_empty() {
         stream.set_write_timeout(Some(time_left(until)?))?;
-        match in_time(stream.write(bytes))? {
-            0 => return Err(ErrorKind::WriteZero.into()),
-            count => bytes = bytes.get(count..).unwrap_or_default(),
+        match attempt(stream.write(bytes))? {
+            Some(0) => return Err(ErrorKind::WriteZero.into()),
+            count => bytes = bytes.get(count.unwrap_or(0)..).unwrap_or_default(),
         }
     }
     Ok(())
@@ -265,10 +269,10 @@ fn read_until(stream: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
     let (mut answer, mut piece) = (Vec::new(), [0; 4096]);
     loop {
         stream.set_read_timeout(Some(time_left(until)?))?;
-        match in_time(stream.read(&mut piece))? {
-            0 => return Ok(answer),
+        match attempt(stream.read(&mut piece))? {
+            Some(0) => return Ok(answer),
             _ if answer.len() >= ANSWER_MAX => return Err(io::Error::other("it sends more than a report contains")),
-            count => answer.extend_from_slice(piece.get(..count).unwrap_or_default()),
+            count => answer.extend_from_slice(piece.get(..count.unwrap_or(0)).unwrap_or_default()),
         }
     }
 }
@@ -319,6 +323,17 @@ mod tests {
         });
     }
 
+    /// Answers one question at `path` with `words`, after `pause`.
+    fn answer_once(path: &Path, pause: fn(), words: &'static [u8]) {
+        let listener = UnixListener::bind(path).unwrap();
+        thread::spawn(move || {
+            let mut client = listener.accept().unwrap().0;
+            assert!(client.read(&mut [0; QUESTION_MAX]).unwrap() > 0);
+            pause();
+            client.write_all(words).unwrap();
+        });
+    }
+
     #[test]
     fn an_answering_stranger_neither_delays_us_nor_fills_memory() {
         let dir = tempfile::tempdir().unwrap();
@@ -334,15 +349,27 @@ mod tests {
     }
 
     #[test]
+    fn a_signal_ends_neither_a_question_nor_an_answer() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control");
+        answer_once(&path, testkit::signals::stop_and_continue, b"ok\nlost: 1\n");
+        assert_eq!(request_report(&path, ReportFormat::Text).unwrap(), "lost: 1\n");
+        let path = dir.path().join("own");
+        let _control = Control::start(&path, report, Err).unwrap();
+        let mut stream = UnixStream::connect(&path).unwrap();
+        stream.write_all(b"status ").unwrap();
+        testkit::signals::stop_and_continue();
+        stream.write_all(b"text\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert_eq!(answer, "ok\nlost in the kernel: 5\n");
+    }
+
+    #[test]
     fn what_an_impostor_answers_is_escaped() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("control");
-        let listener = UnixListener::bind(&path).unwrap();
-        thread::spawn(move || {
-            let mut client = listener.accept().unwrap().0;
-            assert!(client.read(&mut [0; QUESTION_MAX]).unwrap() > 0);
-            client.write_all(b"ok\nlost: 1\n\x1b[2J\xff\rx\n").unwrap();
-        });
+        answer_once(&path, || {}, b"ok\nlost: 1\n\x1b[2J\xff\rx\n");
         assert_eq!(request_report(&path, ReportFormat::Text).unwrap(), "lost: 1\n\\u{1b}[2J\\xff\\rx\n");
     }
 

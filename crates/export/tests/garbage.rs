@@ -9,7 +9,8 @@ use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-use support::{batch, counts, until, until_ended, whole};
+use support::{batch, counts, until_ended, whole};
+use testkit::wait_until;
 
 static GARBAGE: [u8; 64 << 10] = [0xa5; 64 << 10];
 
@@ -121,7 +122,7 @@ fn issue_12_a_receiver_that_talks_without_end_gets_everything_soon() {
     for number in 1..=BATCHES {
         let begin = Instant::now();
         output.push(batch(number * 1000 - 1000, number * 1000), &|| false);
-        until("everything is confirmed", || output.status().ledger.delivered == number * 1000);
+        wait_until("everything is confirmed", || output.status().ledger.delivered == number * 1000);
         slow.extend(Some(begin.elapsed()).filter(|took| *took > Duration::from_millis(300)));
     }
     // Without frequent reads, confirmations would arrive only twice a second. On a busy machine the receiver may pause

@@ -12,6 +12,7 @@ use std::os::unix::net::{UnixDatagram, UnixListener};
 use std::sync::{Arc, Mutex};
 use std::thread::{ThreadId, current};
 use std::time::{Duration, Instant};
+use testkit::wait_until;
 
 /// Messages `from..to`: one line with the number each.
 fn batch(from: u64, to: u64) -> Batch {
@@ -53,14 +54,6 @@ fn delivered(status: &Status, messages: u64) {
     assert_eq!((ledger.seen, ledger.delivered, ledger.dropped.total()), (messages, messages, 0), "{status:?}");
 }
 
-fn until(what: &str, mut reached: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(20);
-    while !reached() {
-        assert!(Instant::now() < end, "never: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// A receiver is killed with unread messages, long after a burst. The output has already freed the memory of messages
 /// that were certainly read, but none of those that may be unread.
 #[test]
@@ -92,9 +85,9 @@ fn what_may_be_unread_outlives_the_memory_of_a_burst() {
     }
     // Every batch takes the same memory until a part of the first one is freed.
     let whole = BATCH * (LINE as u64 + 4) + 256;
-    until("a part of a batch is given back", || output.status().waiting_bytes % whole != 0);
+    wait_until("a part of a batch is given back", || output.status().waiting_bytes % whole != 0);
     kill.send(()).unwrap();
-    until("it is sent again", || output.status().ledger.resent > 0);
+    wait_until("it is sent again", || output.status().ledger.resent > 0);
     delivered(&output.finish(&|| false), MESSAGES);
     let (first, rest) = reader.join().unwrap();
     let numbers = |text: &str| -> Vec<u64> { text.lines().filter_map(|line| line.get(..8)?.parse().ok()).collect() };
@@ -125,7 +118,7 @@ fn a_file_that_was_moved_away_is_reopened() {
     let (path, moved) = (dir.path().join("out"), dir.path().join("out.1"));
     let mut output = output(&format!("json:{}", path.display()), 1 << 20, WhenFull::DropOldest);
     output.push(batch(0, 10), &|| false);
-    until("it is written", || output.status().ledger.delivered == 10);
+    wait_until("it is written", || output.status().ledger.delivered == 10);
     std::fs::rename(&path, &moved).unwrap();
     output.reopen();
     output.push(batch(10, 20), &|| false);
@@ -166,7 +159,7 @@ fn what_the_receiver_is_away_for_waits() {
     drop(listener);
     let mut output = output(&format!("json+tcp://{address}"), 1 << 20, WhenFull::DropOldest);
     output.push(batch(0, 1000), &|| false);
-    until("it has tried", || output.status().failures > 1);
+    wait_until("it has tried", || output.status().failures > 1);
     let said = output.status().last_error.unwrap();
     assert!(said.contains("cannot connect to 127.0.0.1") && said.contains("refused"), "{said}");
     let listener = TcpListener::bind(address).unwrap();
@@ -284,7 +277,7 @@ fn refused_datagrams_wait_or_are_counted() {
     let store = || Box::new(MemoryStore::new(1 << 20));
     let mut lost = Output::start("test", store(), way(&target, b""), options).unwrap();
     lost.push(batch(0, 6), &|| false);
-    until("the refusal", || lost.status().failures > 1);
+    wait_until("the refusal", || lost.status().failures > 1);
     assert!(!lost.status().is_open);
     let status = lost.finish(&|| false);
     assert_eq!((status.ledger.delivered, status.ledger.dropped.total()), (0, 6), "{status:?}");
@@ -292,10 +285,10 @@ fn refused_datagrams_wait_or_are_counted() {
     let options = OutputOptions { drain: Duration::from_secs(20), ..options };
     let mut late = Output::start("test", store(), way(&target, b""), options).unwrap();
     late.push(batch(0, 6), &|| false);
-    until("the refusal", || late.status().failures > 1);
+    wait_until("the refusal", || late.status().failures > 1);
     let udp = UdpSocket::bind(address).unwrap();
     udp.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
-    until("it is back", || late.status().is_open);
+    wait_until("it is back", || late.status().is_open);
     delivered(&late.finish(&|| false), 6);
     let mut place = [0; 64];
     let first = udp.recv(&mut place).unwrap();
@@ -379,7 +372,7 @@ fn root_a_file_of_another_user_is_refused() {
     std::os::unix::fs::chown(&path, Some(65_534), None).unwrap();
     let target = format!("json:{}", path.display());
     let output = output(&target, 1 << 20, WhenFull::DropOldest);
-    until("it has tried", || output.status().failures > 0);
+    wait_until("it has tried", || output.status().failures > 0);
     let said = output.status().last_error.unwrap();
     assert!(said.contains("out: it belongs to user 65534: remove it, or name another file"), "{said}");
     output.push(batch(0, 10), &|| false);
@@ -397,7 +390,7 @@ fn memory_of_delivered_messages_is_filled_again() {
     assert_eq!(output.push(few, &|| false).bytes().as_ptr(), memory_of_few);
     // The memory of many messages is reused some time after their delivery, for batches pushed then.
     let (mut memories, mut from) = (Vec::new(), 10);
-    until("memory of a delivered batch comes back", || {
+    wait_until("memory of a delivered batch comes back", || {
         let mut many = batch(from, from + 20_000);
         from += 20_000;
         memories.push(many.bytes_mut().as_ptr());
@@ -447,17 +440,17 @@ fn who_hands_messages_over_delivers_what_goes_at_once() {
         let options = OutputOptions { when_full: WhenFull::DropOldest, drain: Duration::from_secs(20) };
         let store = Box::new(MemoryStore::new(1 << 20));
         let mut output = Output::start("test", store, Box::new(transport), options).unwrap();
-        until("it is open", || output.status().is_open);
+        wait_until("it is open", || output.status().is_open);
         let by_us =
             |by_us: bool| brought.lock().unwrap().iter().any(|(thread, _)| (*thread == current().id()) == by_us);
         let mut messages = 0;
         // The output's thread may be about to sleep, and delivers the first ones.
-        until("this thread delivers", || {
+        wait_until("this thread delivers", || {
             output.push(batch(messages, messages + 1), &|| false);
             messages += 1;
             by_us(true)
         });
-        until("all is delivered", || output.status().ledger.delivered == messages);
+        wait_until("all is delivered", || output.status().ledger.delivered == messages);
         delivered(&output.finish(&|| false), messages);
         assert!(at_once_max > 3 || by_us(false), "what did not go at once is brought by the other thread");
         let text = brought.lock().unwrap().iter().flat_map(|(_, bytes)| bytes.clone()).collect::<Vec<u8>>();
@@ -518,11 +511,11 @@ fn issue_12_a_reset_that_was_met_while_handing_over_is_no_end_in_order() {
     let mut output = Output::start("test", Box::new(MemoryStore::new(1 << 20)), Box::new(transport), options).unwrap();
     let mut messages = 0;
     for round in 1..=5 {
-        until("it is open", || output.status().is_open);
+        wait_until("it is open", || output.status().is_open);
         // The output's thread checks its receiver at most every 20 ms: by then it would have done so.
         let opened = Instant::now();
-        until("it may look again", || opened.elapsed() > Duration::from_millis(25));
-        until("it is reset", || {
+        wait_until("it may look again", || opened.elapsed() > Duration::from_millis(25));
+        wait_until("it is reset", || {
             output.push(batch(messages, messages + 1), &|| false);
             messages += 1;
             causes.lock().unwrap().len() >= round

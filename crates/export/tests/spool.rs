@@ -249,7 +249,7 @@ fn what_a_full_spool_refused_is_counted_after_a_kill() {
 #[test]
 fn issue_12_records_that_stand_for_others_are_counted_after_a_kill() {
     let dir = tempfile::tempdir().unwrap();
-    let target = "json:x".parse().unwrap();
+    let target = format!("json:{}", dir.path().join("rows").display()).parse().unwrap();
     let start = |spool| {
         let transport = open_transport(&target, TransportOptions::default()).unwrap();
         let drain = Duration::ZERO;

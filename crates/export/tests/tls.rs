@@ -18,9 +18,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use support::{batch, counts, until, until_ended, whole};
+use support::{batch, counts, until_ended, whole};
 use testkit::authority::Authority;
 use testkit::require_tool;
+use testkit::wait_until;
 
 const HERE: &str = "DNS:localhost, IP:127.0.0.1";
 const NOW: (i64, i64) = (-3600, 3600);
@@ -48,7 +49,7 @@ fn delivered(status: &Status, messages: u64) {
 
 /// Waits for the first fault of the receiver and returns it.
 fn wrong_with(output: &Output) -> String {
-    until("it has failed", || output.status().failures > 0);
+    wait_until("it has failed", || output.status().failures > 0);
     let status = output.status();
     assert!(!status.is_open && status.ledger.delivered == 0, "{status:?}");
     status.last_error.unwrap()
@@ -156,7 +157,7 @@ fn issue_12_what_a_receiver_answers_costs_no_message() {
     });
     for from in (0..MESSAGES).step_by(5_000) {
         output.push(batch(from, from + 5_000), &|| false);
-        until("its end of TLS is noticed", || output.status().failures >= 2);
+        wait_until("its end of TLS is noticed", || output.status().failures >= 2);
     }
     let status = output.finish(&|| false);
     delivered(&status, MESSAGES);
@@ -329,7 +330,7 @@ fn a_certificate_that_expires_ends_no_connection_but_begins_none() {
         stream.read_line(&mut line).unwrap();
     }
     let expiry = Instant::now() + Duration::from_secs(5);
-    until("the certificate has expired", || Instant::now() > expiry);
+    wait_until("the certificate has expired", || Instant::now() > expiry);
     output.push(batch(10, 20), &|| false);
     for _ in 0..10 {
         stream.read_line(&mut line).unwrap();
@@ -337,7 +338,7 @@ fn a_certificate_that_expires_ends_no_connection_but_begins_none() {
     assert_eq!(counts(&line), whole(0, 20));
     drop(stream);
     let reader = std::thread::spawn(move || receiver.accept().read_to_string(&mut String::new()).is_err());
-    until("it cannot connect", || output.status().last_error.is_some_and(|error| error.contains("expired at")));
+    wait_until("it cannot connect", || output.status().last_error.is_some_and(|error| error.contains("expired at")));
     assert!(reader.join().unwrap());
     let status = output.finish(&|| true);
     assert_eq!(status.ledger.waiting_records(), 0, "{status:?}");

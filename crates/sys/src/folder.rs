@@ -166,18 +166,6 @@ pub fn write_parts<const N: usize>(file: &File, parts: [&[u8]; N], at: u64) -> i
     written.map(|bytes| usize::try_from(bytes).unwrap_or(0)).map_err(of_errno)
 }
 
-/// Takes the lock (flock) of an open file without waiting; false if another process has it. Closing the file releases
-/// it.
-pub fn try_lock(file: &File) -> io::Result<bool> {
-    let how = libc::LOCK_EX | libc::LOCK_NB;
-    // SAFETY: flock takes two integers.
-    match retry("flock", || unsafe { libc::flock(file.as_raw_fd(), how) }.into()) {
-        Ok(_) => Ok(true),
-        Err(Errno::AGAIN) => Ok(false),
-        Err(errno) => Err(of_errno(errno)),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -219,7 +207,5 @@ mod tests {
         assert_eq!(write_parts(&file, [b"x", b"y"], 0).unwrap_err().raw_os_error(), Some(Errno::NOSPC.0));
         disarm_all();
         assert_eq!(std::fs::read(tmp.path().join("a")).unwrap(), b"\0\0HEADBody");
-        let other = Folder::open(tmp.path()).unwrap().file("a").unwrap();
-        assert!(try_lock(&file).unwrap() && !try_lock(&other).unwrap());
     }
 }

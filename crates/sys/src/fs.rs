@@ -172,6 +172,11 @@ impl MountsWatch {
         Ok(MountsWatch(open(Path::new("/proc/self/mountinfo"))?))
     }
 
+    /// True if mounts have changed since the last call. One system call.
+    pub fn have_changed(&self) -> bool {
+        mounts_have_changed(&self.0)
+    }
+
     /// Waits until `stop` is readable or closed (returns true), until mounts have changed (if there is a watch), or
     /// until the timeout expires.
     pub fn wait(watch: Option<&MountsWatch>, stop: BorrowedFd<'_>, timeout_ms: i32) -> Result<bool, SysError> {
@@ -375,9 +380,11 @@ pub(crate) fn cached_identity_of(fd: &Fd) -> Result<(u64, u64), Errno> {
 fn cached_identity(dir: &Fd, name: &CStr, flags: libc::c_int) -> Result<(u64, u64), Errno> {
     // SAFETY: statx is a plain struct of integers, for which all-zero bits are valid.
     let mut found: libc::statx = unsafe { std::mem::zeroed() };
-    let (raw, flags) = (dir.raw(), flags | libc::AT_STATX_DONT_SYNC);
+    let (raw, flags, into) = (dir.raw(), flags | libc::AT_STATX_DONT_SYNC, &raw mut found);
+    // Not `libc::statx`: the standard library has a weak reference to the same symbol. After link-time optimisation all
+    // references are weak, the static binary lacks the function, and the call goes to address 0.
     // SAFETY: `name` is NUL-terminated, `found` is live and exclusively borrowed.
-    call("statx", || unsafe { libc::statx(raw, name.as_ptr(), flags, libc::STATX_INO, &mut found) }.into())?;
+    call("statx", || unsafe { libc::syscall(libc::SYS_statx, raw, name.as_ptr(), flags, libc::STATX_INO, into) })?;
     Ok((libc::makedev(found.stx_dev_major, found.stx_dev_minor), found.stx_ino))
 }
 

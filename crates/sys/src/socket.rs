@@ -87,23 +87,6 @@ pub fn listen(socket: &Fd, backlog: i32) -> Result<(), SysError> {
     Ok(())
 }
 
-/// Waits for an exclusive lock (flock) on this open file. Closing the file releases it.
-pub fn lock_file(file: &Fd) -> Result<(), SysError> {
-    flock(file, libc::LOCK_EX)
-}
-
-/// Waits for a shared lock (flock) on this open file. Closing the file releases it.
-pub fn share_file(file: &Fd) -> Result<(), SysError> {
-    flock(file, libc::LOCK_SH)
-}
-
-fn flock(file: &Fd, how: i32) -> Result<(), SysError> {
-    // SAFETY: flock takes two integers.
-    retry("flock", || unsafe { libc::flock(file.raw(), how) }.into())
-        .map_err(|errno| SysError::new("flock", "lock file", errno))?;
-    Ok(())
-}
-
 /// sockaddr_in (16 bytes) or sockaddr_in6 (28 bytes), as declared in include/uapi/linux/in{,6}.h.
 pub fn address_bytes(address: &SocketAddr) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(size_of::<libc::sockaddr_in6>());
@@ -163,22 +146,5 @@ mod tests {
         let error = bind(&socket, &"192.0.2.77:80".parse().unwrap()).unwrap_err();
         assert_eq!(error.to_string(), "cannot bind to 192.0.2.77:80: cannot assign requested address");
         assert_eq!(bind_bytes(&socket, &[1]).unwrap_err(), Errno::INVAL);
-    }
-
-    #[test]
-    fn a_lock_is_held_by_one() {
-        let tmp = tempfile::NamedTempFile::new().unwrap();
-        let path = tmp.path().to_path_buf();
-        let first = crate::fs::open(&path).unwrap();
-        lock_file(&first).unwrap();
-        let (done, wait) = std::sync::mpsc::channel();
-        let second = std::thread::spawn(move || {
-            lock_file(&crate::fs::open(&path).unwrap()).unwrap();
-            done.send(()).unwrap();
-        });
-        assert!(wait.try_recv().is_err(), "it cannot have the lock while we do");
-        drop(first);
-        wait.recv().unwrap();
-        second.join().unwrap();
     }
 }

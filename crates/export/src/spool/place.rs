@@ -7,10 +7,10 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
-use sys::folder::{Folder, try_lock};
+use sys::folder::Folder;
 use sys::fs::FileKind;
 use sys::outfile::FilePlace;
-use sys::{Errno, SysError};
+use sys::{Errno, FileLock, SysError};
 
 const LOCK: &str = "lock";
 /// More names than any spool has.
@@ -25,8 +25,7 @@ const OTHERS_WRITE: u32 = 0o022;
 pub(super) struct SpoolDirectory {
     pub(super) folder: Folder,
     pub(super) path: PathBuf,
-    /// Keeps the lock until it is closed.
-    _lock: File,
+    _lock: FileLock<File>,
 }
 
 /// Returns the directory name for a target: readable, and different for each target.
@@ -160,15 +159,14 @@ fn open_checked(folder: &Folder, path: &Path, name: &str) -> Result<File, SpoolE
     Ok(file)
 }
 
-fn lock(folder: &Folder, path: &Path) -> Result<File, SpoolError> {
-    let (lock, _) = file_or_new(folder, path, LOCK)?;
-    let failed = |error| SpoolError::io("cannot lock", path, error);
-    if !try_lock(&lock).map_err(failed)? {
-        return Err(SpoolError::InUse { path: path.to_owned(), pid: pid_in(&lock) });
-    }
+fn lock(folder: &Folder, path: &Path) -> Result<FileLock<File>, SpoolError> {
+    let (file, _) = file_or_new(folder, path, LOCK)?;
+    let lock = FileLock::try_take(file)
+        .map_err(|error| SpoolError::io("cannot lock", path, io::Error::from_raw_os_error(error.errno.0)))?
+        .map_err(|file| SpoolError::InUse { path: path.to_owned(), pid: pid_in(&file) })?;
     let pid = format!("{}\n", std::process::id());
     // Go on if the disk is full: the lock works without the number.
-    let _ = lock.set_len(0).and_then(|()| lock.write_all_at(pid.as_bytes(), 0));
+    let _ = lock.file().set_len(0).and_then(|()| lock.file().write_all_at(pid.as_bytes(), 0));
     Ok(lock)
 }
 
@@ -207,10 +205,7 @@ fn read_other_spool(root: &Folder, dir: &Path, name: &str) -> Option<OtherSpool>
     let path = dir.join(name);
     let folder = root.folder(name).ok()?;
     check_folder(&folder, &path).ok()?;
-    let lock = open_checked(&folder, &path, LOCK).ok()?;
-    if !try_lock(&lock).ok()? {
-        return None;
-    }
+    let _lock = FileLock::try_take(open_checked(&folder, &path, LOCK).ok()?).ok()?.ok()?;
     let file = open_checked(&folder, &path, position::NAME).ok()?;
     let position = Position::read(&file).ok()?.ok()??;
     (position.waiting > 0).then_some(OtherSpool { path, target: position.target, waiting: position.waiting })

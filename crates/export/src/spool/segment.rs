@@ -144,15 +144,11 @@ pub(super) fn read_header(file: &(impl ReadAt + ?Sized)) -> io::Result<Header> {
     let mut bytes = [0; HEADER];
     let filled = fill(file, &mut bytes, 0)?;
     let sum = bytes.get(12..).and_then(|rest| rest.first_chunk().copied()).map(u32::from_le_bytes);
-    if bytes.iter().all(|byte| *byte == 0) {
-        return Ok(Header::Torn);
-    }
-    if !bytes.starts_with(&MAGIC) {
-        return Ok(if filled < MAGIC.len() && MAGIC.starts_with(bytes.get(..filled).unwrap_or_default()) {
-            Header::Torn
-        } else {
-            Header::Foreign
-        });
+    let own = bytes.iter().zip(&MAGIC).take_while(|(byte, own)| byte == own).count();
+    if own < MAGIC.len() {
+        // A power failure leaves any part of the first write, and possibly zeros after it.
+        let is_torn = bytes.get(own..).unwrap_or_default().iter().all(|byte| *byte == 0);
+        return Ok(if is_torn { Header::Torn } else { Header::Foreign });
     }
     let version = bytes.get(8..).and_then(|rest| rest.first_chunk().copied()).map_or(0, u16::from_le_bytes);
     if version > VERSION {
@@ -437,7 +433,11 @@ mod tests {
         assert_eq!(read_header(&ours[..20]).unwrap(), Header::Torn);
         assert_eq!(read_header(&ours[..4]).unwrap(), Header::Torn);
         assert_eq!(read_header(&b""[..]).unwrap(), Header::Torn);
-        assert_eq!(read_header(&[0; 4096][..]).unwrap(), Header::Torn);
+        // The last bytes of this header are zeros.
+        for written in (0..ours.len()).filter(|written| ours[*written..].iter().any(|byte| *byte != 0)) {
+            let torn = [&ours[..written], &[0; 4096][..]].concat();
+            assert_eq!(read_header(&torn[..]).unwrap(), Header::Torn, "{written} bytes of a header, then zeros");
+        }
         assert_eq!(read_header(&b"#!/bin/sh\necho something else\n...."[..]).unwrap(), Header::Foreign);
         let mut newer = ours;
         newer[8] = 3;

@@ -64,8 +64,12 @@ pub(super) fn end(mut stream: &TcpStream) {
     let mut answer = [0; 16 << 10];
     let settings = stream.set_nonblocking(false).and_then(|()| stream.set_read_timeout(Some(SILENCE)));
     let mut next = settings.and_then(|()| stream.shutdown(Shutdown::Write)).map(|()| 1);
-    while matches!(next, Ok(1..)) && Instant::now() < until {
-        next = stream.read(&mut answer);
+    while Instant::now() < until {
+        next = match next {
+            Ok(1..) => stream.read(&mut answer),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => stream.read(&mut answer),
+            _ => return,
+        };
     }
 }
 
@@ -91,4 +95,29 @@ impl<S: AsFd> Write for NonBlockingStream<'_, S> {
 /// The error of a connection that is not open.
 pub(super) fn closed_error() -> io::Error {
     io::Error::new(io::ErrorKind::NotConnected, "not connected")
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::net::TcpListener;
+    use std::thread;
+
+    #[test]
+    fn a_signal_does_not_end_the_wait_for_a_receiver() {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+        let mut receiver = listener.accept().unwrap().0;
+        let ended = thread::spawn(move || end(&stream));
+        testkit::signals::stop_and_continue();
+        // A receiver whose sender has already gone gets a reset for what it writes.
+        for _ in 0..10 {
+            receiver.write_all(b"bye").unwrap();
+        }
+        assert!(!ended.is_finished());
+        assert_eq!(receiver.read(&mut [0; 16]).unwrap(), 0);
+        drop(receiver);
+        ended.join().unwrap();
+    }
 }

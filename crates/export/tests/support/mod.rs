@@ -4,7 +4,6 @@
 use export::Batch;
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
 
 /// Messages `from..to`: one line with the number each.
 pub fn batch(from: u64, to: u64) -> Batch {
@@ -30,20 +29,11 @@ pub fn whole(from: u64, to: u64) -> BTreeMap<u64, u32> {
     (from..to).map(|number| (number, 1)).collect()
 }
 
-/// Waits until `reached` returns true.
-pub fn until(what: &str, mut reached: impl FnMut() -> bool) {
-    let end = Instant::now() + Duration::from_secs(30);
-    while !reached() {
-        assert!(Instant::now() < end, "never: {what}");
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 /// Waits until the other end of an IPv4 connection has shut down its sending side.
 pub fn until_ended(stream: &TcpStream) {
     let port = |address: std::io::Result<SocketAddr>| format!(":{:04X}", address.unwrap().port());
     let (here, there) = (port(stream.local_addr()), port(stream.peer_addr()));
-    until("the other end has ended", || {
+    testkit::wait_until("the other end has ended", || {
         std::fs::read_to_string("/proc/net/tcp").unwrap().lines().any(|line| {
             let cells: Vec<&str> = line.split_whitespace().collect();
             // 08: CLOSE_WAIT (include/net/tcp_states.h).

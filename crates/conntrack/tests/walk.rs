@@ -630,7 +630,9 @@ fn root_issue_10_a_walk_of_all_that_breaks_off_is_finished_in_each() {
         let mut entries = std::collections::HashSet::new();
         let source = AllNetnsConntrack::new(&host, Options::new(0), vec![target(0), target(1)]).with_cache(&cache);
         let stats = source.run(&demand, &mut |row| {
-            assert!(entries.insert((row.netns_id, row.orig)), "{:?} came twice", row.orig);
+            // Other tests' namespaces end, and the next ones get their inodes and the same entries.
+            let is_own = ids.contains(&row.netns_id);
+            assert!(!is_own || entries.insert((row.netns_id, row.orig)), "{:?} came twice", row.orig);
             Next::More
         });
         let of = |id| entries.iter().filter(|entry| entry.0 == id).count();

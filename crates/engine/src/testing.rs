@@ -151,7 +151,7 @@ impl Feed<Sockets> for CannedRounds<'_> {
     ) -> Result<FeedState, SourceError> {
         let Some(before) = self.rounds.next() else { return Ok(FeedState::Ended) };
         let (mut scan, lookups) = (self.source.prepare(demand), Lookups::empty());
-        let round = Some(Round { n: before + 1, time_s: 0 });
+        let round = Some(Round { n: before + 1, time_ns: 0 });
         read(FeedPart { round, answers: self.answers, ..FeedPart::new(&mut *scan, &lookups, &|| false) });
         Ok(FeedState::EndOfRound)
     }

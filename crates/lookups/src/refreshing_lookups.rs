@@ -9,7 +9,7 @@ use record::{Accounting, Key, Lookup, LookupId, Lookups, Value};
 use std::cell::{Cell, RefCell};
 use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
-use sys::{Host, Share, clock};
+use sys::{Host, MountsWatch, Share, clock};
 
 /// Readings may take one part in this many of the time.
 ///
@@ -104,6 +104,15 @@ impl<'s, L: Lookup> RefreshingLookup<'s, L> {
         self.newest.take();
     }
 
+    /// Forgets all keys if the share of the time allows another reading now; returns true if it does.
+    fn try_forget_all(&mut self) -> bool {
+        let may_read = self.share.may_start((self.now_ns)());
+        if may_read {
+            self.forget_all();
+        }
+        may_read
+    }
+
     /// Number of cells left empty because it was too soon for another reading.
     fn missing(&self) -> u64 {
         self.missing.get()
@@ -170,6 +179,12 @@ pub(crate) struct RefreshingLookups<'s> {
     users: RefreshingLookup<'s, Users>,
     passwd: ChangedFile,
     namespaces: RefreshingLookup<'s, NetnsNames>,
+    /// Detects that namespaces got or lost a name: the kernel gives the inode of a removed namespace to the next one.
+    /// `None` in a replay.
+    mounts: Option<MountsWatch>,
+    /// True if mounts have changed since names were forgotten. Names are kept until they can be read again, so that a
+    /// user who mounts file systems fast empties no cells.
+    names_may_be_old: bool,
     groups: RefreshingLookup<'s, Cgroups>,
     /// Lookups for containers, pods and units.
     places: [(LookupId, RefreshingLookup<'s, Place>); 3],
@@ -197,6 +212,8 @@ impl<'s> RefreshingLookups<'s> {
             passwd: ChangedFile::new(host.is_replay()),
             // A namespace without a name is shown by its inode.
             namespaces: RefreshingLookup::new(base, LookupId::Netns, NAMELESS_NS, |_, _| true, names),
+            names_may_be_old: false,
+            mounts: (!host.is_replay()).then(|| MountsWatch::open().ok()).flatten(),
             groups: RefreshingLookup::new(base, LookupId::Cgroups, for_ever, has_path, move |_| {
                 Cgroups::read(host).ok()
             }),
@@ -227,6 +244,8 @@ impl<'s> RefreshingLookups<'s> {
             self.users.forget_all();
         }
         self.namespaces.renew();
+        self.names_may_be_old |= self.mounts.as_ref().is_some_and(MountsWatch::have_changed);
+        self.names_may_be_old = self.names_may_be_old && !self.namespaces.try_forget_all();
         self.groups.renew();
         self.places.iter_mut().for_each(|(_, place)| place.renew());
     }
@@ -376,6 +395,29 @@ mod tests {
         lookup.forget([1, 2].map(Key::Id).into_iter());
         assert_eq!((lookup.value(Key::Id(1)), lookup.value(Key::Id(2))), (NAME, Value::Null));
         assert_eq!(lookup.value(Key::Id(3)), NAME, "as it was");
+    }
+
+    /// A user who mounts file systems fast must not empty the cells of namespaces.
+    #[test]
+    fn names_are_kept_until_they_can_be_read_again() {
+        thread_local!(static NOW_NS: Cell<u64> = const { Cell::new(5) });
+        let readings = Cell::new(0);
+        let read = |_| {
+            readings.set(readings.get() + 1);
+            NOW_NS.set(NOW_NS.get() + CREDIT_NS_MAX);
+            Some(UpTo(1))
+        };
+        let mut lookup = RefreshingLookup::new(Lookups::empty(), LookupId::Netns, NAMELESS_NS, |_, _| true, read);
+        lookup.now_ns = || NOW_NS.get();
+        let forgotten = (0..1_000).filter(|_| {
+            NOW_NS.set(NOW_NS.get() + CREDIT_NS_MAX / 100);
+            let is_forgotten = lookup.try_forget_all();
+            assert_eq!(lookup.value(Key::Id(1)), NAME);
+            is_forgotten
+        });
+        let forgotten = forgotten.count();
+        assert!((2..100).contains(&forgotten) && readings.get() >= forgotten, "{forgotten}, {readings:?}");
+        assert_eq!(lookup.missing(), 0);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use sys::outfile::{self, Contents, OutfileOptions};
-use sys::{Fd, Host, SysError};
+use sys::{FileLock, Host, SysError};
 
 /// Maximum number of bytes to read. The kernel has some 600 counters of 60 bytes each.
 ///
@@ -33,9 +33,7 @@ pub(super) enum HistoryFault {
 /// An open history file, locked against other processes.
 #[derive(Debug)]
 pub(super) struct History {
-    file: File,
-    /// A second handle of the file; the lock is released when both are closed.
-    _lock: Fd,
+    file: FileLock<File>,
     counted: Option<Vec<CounterEntry>>,
 }
 
@@ -57,17 +55,17 @@ impl History {
                 Some(_) => HistoryFault::Open(error),
             }
         })?;
-        let lock = Fd::from(file.try_clone().map_err(HistoryFault::Open)?);
-        sys::socket::lock_file(&lock).map_err(HistoryFault::Lock)?;
+        let lock = FileLock::wait(file).map_err(HistoryFault::Lock)?;
+        let file = lock.file();
         let meta = file.metadata().map_err(HistoryFault::Open)?;
         if !ignore && is_aged(meta.mtime()) {
             super::complain("history is aged out, resetting");
             file.set_len(0).map_err(HistoryFault::Open)?;
         }
         let mut text = Vec::new();
-        (&file).take(BYTES_MAX).read_to_end(&mut text).map_err(HistoryFault::Open)?;
+        file.take(BYTES_MAX).read_to_end(&mut text).map_err(HistoryFault::Open)?;
         let counted = parsed(&String::from_utf8_lossy(&text))?;
-        Ok(History { file, _lock: lock, counted })
+        Ok(History { file: lock, counted })
     }
 
     /// Takes the counters of the previous call; None if it was the first, or if they come from another source.
@@ -76,10 +74,11 @@ impl History {
     }
 
     /// Replaces the file's content.
-    pub(super) fn replace(mut self, text: &[u8]) -> io::Result<()> {
-        self.file.set_len(0)?;
-        self.file.seek(SeekFrom::Start(0))?;
-        self.file.write_all(text)
+    pub(super) fn replace(self, text: &[u8]) -> io::Result<()> {
+        let mut file = self.file.file();
+        file.set_len(0)?;
+        file.seek(SeekFrom::Start(0))?;
+        file.write_all(text)
     }
 }
 

@@ -5,10 +5,11 @@ use sys::{BufferBudget, FoundNetns, Host, NetNs, NetnsOwner};
 
 use super::{Namespace, Namespaces};
 
-/// Owners of namespaces, remembered from one search to the next.
+/// Owners of namespaces, remembered from one search to the next, each with the paths into its namespace: the kernel
+/// gives the inode of a removed namespace to the next one.
 #[derive(Debug, Default)]
 pub struct NetnsOwners {
-    known: HashMap<u64, NetnsOwner, RandomState>,
+    known: HashMap<u64, (Namespace, NetnsOwner), RandomState>,
 }
 
 impl NetnsOwners {
@@ -22,10 +23,11 @@ impl NetnsOwners {
                 move || namespace.open(&Host::live(), own).ok().flatten()
             };
             let read = || if namespace.inode == own { NetNs::current().ok() } else { open() };
-            let before = self.known.get(&namespace.inode).copied();
-            let owner = before.unwrap_or_else(|| read().map_or(NetnsOwner::Unknown, |netns| netns.owner()));
+            let before = self.known.get(&namespace.inode).filter(|(known, _)| known == namespace);
+            let owner = before.map(|(_, owner)| *owner);
+            let owner = owner.unwrap_or_else(|| read().map_or(NetnsOwner::Unknown, |netns| netns.owner()));
             if owner != NetnsOwner::Unknown {
-                known.insert(namespace.inode, owner);
+                known.insert(namespace.inode, (namespace.clone(), owner));
             }
             let open: Option<Box<dyn Fn() -> Option<NetNs> + Send>> =
                 if namespace.inode == own { None } else { Some(Box::new(open)) };

@@ -10,6 +10,7 @@ use record::rows::{Conntrack, CtTuple};
 use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
+use std::time::Duration;
 use sys::{Blocks, Share, SysError};
 
 /// The next questions and their results. Shared with the blocks, which a recording replaces.
@@ -110,47 +111,94 @@ impl Blocks for Asking {
     }
 }
 
+/// Time after which questions without an entry are asked once more: a packet that has just arrived can be ahead of its
+/// entry, because the kernel stores a new entry only after its packet has passed all hooks.
+const AGAIN_AFTER: Duration = Duration::from_millis(1);
+
+/// Bound: connections without an entry that are looked up once more in a batch of packets. Beyond: further ones are
+/// not, and none is if there are more than four times as many; if they are new, their first packets have no entry,
+/// counted. By: a sender of packets that get no entry.
+const AGAIN_MAX: usize = 64;
+
 /// Asks for all tuples in `asked` with the socket of each namespace. Fills `block` with the answers, after room for
 /// their [`AnswersHeader`]. Returns the number of questions without an answer, and the kernel's reason for refusing
-/// some.
+/// some. Takes [`AGAIN_AFTER`] longer if some have no entry.
 pub(super) fn ask_all(
     queries: &mut [EntryQueries],
     asked: &[NetnsTuple],
     block: &mut Vec<u8>,
 ) -> (u64, Option<SysError>) {
+    ask_twice(queries, asked, block, &|| std::thread::sleep(AGAIN_AFTER))
+}
+
+fn ask_twice(
+    queries: &mut [EntryQueries],
+    asked: &[NetnsTuple],
+    block: &mut Vec<u8>,
+    wait: &dyn Fn(),
+) -> (u64, Option<SysError>) {
     block.clear();
     block.extend_from_slice(&AnswersHeader::default().bytes());
     let (mut all_unanswered, mut trouble) = (0, None);
-    for queries in queries {
-        let netns_id = queries.netns_id();
-        let tuples: Vec<CtTuple> = asked.iter().filter(|of| of.netns_id == netns_id).map(|of| of.tuple).collect();
-        if tuples.is_empty() {
-            continue;
+    let mut ask = |asked: &[NetnsTuple]| {
+        let mut missing = Vec::new();
+        for queries in &mut *queries {
+            let netns_id = queries.netns_id();
+            let tuples: Vec<CtTuple> = asked.iter().filter(|of| of.netns_id == netns_id).map(|of| of.tuple).collect();
+            if tuples.is_empty() {
+                continue;
+            }
+            match ask_both_ways(queries, &tuples, block) {
+                Ok((unanswered, without)) => {
+                    all_unanswered += unanswered;
+                    missing.extend(without.into_iter().map(|tuple| NetnsTuple { netns_id, tuple }));
+                }
+                Err(error) => _ = trouble.get_or_insert(error),
+            }
         }
-        match ask_both_ways(queries, &tuples, block) {
-            Ok(unanswered) => all_unanswered += unanswered,
-            Err(error) => _ = trouble.get_or_insert(error),
-        }
+        missing
+    };
+    let mut missing = ask(asked);
+    missing.truncate(AGAIN_MAX);
+    if !missing.is_empty() {
+        wait();
+        ask(&missing);
     }
     (all_unanswered, trouble)
 }
 
 /// Asks for each tuple, and then for its inverse unless an entry for it has been received: the tuples of an entry with
 /// NAT match a packet before translation, and their inverses match it afterwards. Returns the number of questions
-/// without an answer.
-fn ask_both_ways(queries: &mut EntryQueries, tuples: &[CtTuple], block: &mut Vec<u8>) -> Result<u64, SysError> {
+/// without an answer, and the tuples without an entry.
+fn ask_both_ways(
+    queries: &mut EntryQueries,
+    tuples: &[CtTuple],
+    block: &mut Vec<u8>,
+) -> Result<(u64, Vec<CtTuple>), SysError> {
     let counts = queries.query(tuples, block)?;
     let mut unanswered = answered(counts)?;
-    let mut known = HashSet::new();
-    each_entry(block, &mut |entry, _| {
-        if entry.netns_id == queries.netns_id() {
-            known.extend([plain(entry.orig), plain(entry.reply)]);
-        }
-    });
+    let known = known_in(block, queries.netns_id());
     let inverse: Vec<CtTuple> =
         tuples.iter().filter_map(CtTuple::reply_tuple).filter(|inverse| !known.contains(inverse)).collect();
     unanswered += answered(queries.query(&inverse, block)?)?;
-    Ok(unanswered)
+    // This reads all answers again, which would cost too much in a flood.
+    if inverse.is_empty() || inverse.len() > 4 * AGAIN_MAX {
+        return Ok((unanswered, Vec::new()));
+    }
+    let known = known_in(block, queries.netns_id());
+    let missing = inverse.iter().filter(|inverse| !known.contains(inverse)).filter_map(CtTuple::reply_tuple);
+    Ok((unanswered, missing.filter(|tuple| !known.contains(tuple)).collect()))
+}
+
+/// The tuples of a namespace's entries in a block of answers.
+fn known_in(block: &[u8], netns_id: u64) -> HashSet<CtTuple> {
+    let mut known = HashSet::new();
+    each_entry(block, &mut |entry, _| {
+        if entry.netns_id == netns_id {
+            known.extend([plain(entry.orig), plain(entry.reply)]);
+        }
+    });
+    known
 }
 
 fn answered(counts: QueryCounts) -> Result<u64, SysError> {
@@ -174,5 +222,41 @@ pub(super) fn each_entry(block: &[u8], each: &mut dyn FnMut(&Conntrack<'_>, u64)
                 each(&entry, frame.wall_ns);
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use record::Addr;
+    use record::rows::ip_proto;
+    use std::net::{Ipv4Addr, UdpSocket};
+    use testkit::netns::Lab;
+
+    /// The kernel stores the entry of a new connection after the capture has seen its first packet.
+    #[test]
+    fn root_an_entry_that_comes_a_moment_later_is_found() {
+        testkit::require_root!();
+        let lab = Lab::new("askagain");
+        lab.use_conntrack();
+        lab.run_inside(|| {
+            let [client, server] = [(); 2].map(|()| UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap());
+            let [from, to] = [&client, &server].map(|socket| socket.local_addr().unwrap());
+            let tuple = CtTuple {
+                src: Addr::V4([127, 0, 0, 1]),
+                dst: Addr::V4([127, 0, 0, 1]),
+                proto: ip_proto::UDP,
+                src_part: from.port(),
+                dst_part: to.port(),
+                zone: None,
+            };
+            let mut queries = [EntryQueries::open(7).unwrap()];
+            let mut block = Vec::new();
+            let asked = [NetnsTuple { netns_id: 7, tuple }];
+            let arrives = || _ = client.send_to(b"x", to).unwrap();
+            assert_eq!(ask_twice(&mut queries, &asked, &mut block, &arrives), (0, None));
+            assert!(known_in(&block, 7).contains(&tuple), "{block:?}");
+        });
     }
 }

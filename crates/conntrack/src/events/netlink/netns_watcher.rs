@@ -8,7 +8,7 @@
 //! A socket keeps its namespace alive, so it is closed when nothing else refers to the namespace.
 use std::collections::{HashMap, HashSet};
 
-use sys::{BufferBudget, FoundNetns, NetnsOwner, clock, netns};
+use sys::{BufferBudget, FoundNetns, MountsWatch, NetnsOwner, clock, netns};
 
 use crate::events::netlink::nsid::{FindNamespaces, NsidMap, OtherNetnsOptions};
 use crate::events::netlink::subscribe::{EventSocket, Scope};
@@ -33,6 +33,9 @@ pub(crate) struct NetnsWatcher {
     /// True if the first socket receives the events of every namespace with an nsid.
     receives_by_nsid: bool,
     nsids: NsidMap,
+    /// Detects new and removed namespaces with a file. The kernel gives the inode of a removed namespace to the next
+    /// one, which may have another nsid or none.
+    mounts: Option<MountsWatch>,
     /// Inodes of the namespaces that have their own socket, with the size of its receive buffer in bytes.
     single: HashMap<u64, u64>,
     /// Inodes of the namespaces that could not be subscribed to so far.
@@ -69,6 +72,7 @@ impl NetnsWatcher {
             left_out: 0,
             receives_by_nsid,
             nsids: NsidMap::default(),
+            mounts: MountsWatch::open().ok(),
             single: HashMap::new(),
             unreachable: HashSet::new(),
             late: 0,
@@ -126,7 +130,9 @@ impl NetnsWatcher {
         let alive: HashSet<u64> = found.iter().map(|found| found.netns_id).collect();
         self.nsids.retain(|inode| alive.contains(&inode));
         self.unreachable.retain(|inode| alive.contains(inode));
-        let alone: Vec<&FoundNetns> = found.iter().filter(|found| self.needs_socket(found)).collect();
+        let mounts_have_changed = self.mounts.as_ref().is_some_and(MountsWatch::have_changed);
+        let are_known = self.unknown_nsids.is_empty() && !mounts_have_changed;
+        let alone: Vec<&FoundNetns> = found.iter().filter(|found| self.needs_socket(found, are_known)).collect();
         let owners: Vec<NetnsOwner> = alone.iter().map(|found| found.owner).collect();
         let shares = self.budget.share_out(&owners);
         self.left_out = self.left_out.max(self.budget.count_shortage(&shares).left_out);
@@ -142,11 +148,12 @@ impl NetnsWatcher {
         sockets.iter().enumerate().filter(|(_, socket)| is_gone(socket)).map(|(index, _)| index).collect()
     }
 
-    /// True if a namespace needs its own socket for its events; otherwise learns its nsid.
-    fn needs_socket(&mut self, found: &FoundNetns) -> bool {
+    /// True if a namespace needs its own socket for its events; otherwise learns its nsid. `are_known`: an inode that
+    /// has an nsid still has the same one.
+    fn needs_socket(&mut self, found: &FoundNetns, are_known: bool) -> bool {
         let inode = found.netns_id;
         let has_socket = self.single.contains_key(&inode);
-        if inode == self.own || !has_socket && self.nsids.contains(inode) {
+        if inode == self.own || are_known && !has_socket && self.nsids.contains(inode) {
             return false;
         }
         // An unknown nsid may belong to a namespace that already has a socket.
@@ -188,5 +195,44 @@ impl NetnsWatcher {
         self.unreachable.remove(&inode);
         // Earlier events of this namespace were missed.
         self.late += u64::from(self.begun);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+    use sys::{BufferLimits, NetNs};
+    use testkit::netns::Lab;
+
+    /// The next namespace may get the inode of a removed one, whose events came by its nsid.
+    #[test]
+    fn root_a_namespace_with_the_inode_of_a_removed_one_gets_a_socket() {
+        testkit::require_root!();
+        let (near, numbered, other) = (Lab::new("watchnear"), Lab::new("watchnsid"), Lab::new("watchother"));
+        near.ip(&["netns", "set", numbered.name(), "41"]);
+        let is_removed = Arc::new(AtomicBool::new(false));
+        let paths = [numbered.path(), other.path()];
+        let find = {
+            let is_removed = Arc::clone(&is_removed);
+            move || {
+                let path = paths[usize::from(is_removed.load(SeqCst))].clone();
+                let open = Box::new(move || NetNs::open_path(&path).ok());
+                vec![FoundNetns { netns_id: 7, owner: NetnsOwner::Host, open: Some(open) }]
+            }
+        };
+        near.run_inside(|| {
+            let mut sockets = vec![EventSocket::open(1, 1 << 16, Scope::AllWithNsid(1)).unwrap()];
+            let buffers = BufferLimits { bytes: 1 << 20, sockets: 8 };
+            let options = OtherNetnsOptions { find: Box::new(find), buffers };
+            let mut watcher = NetnsWatcher::open(options, 1, 1 << 16, 1, &mut sockets);
+            assert_eq!((sockets.len(), watcher.netns_of(41)), (1, 7));
+            is_removed.store(true, SeqCst);
+            let _new_name = Lab::new("watchmount");
+            watcher.rescan(&mut sockets, 1);
+            assert_eq!((sockets.len(), watcher.netns_of(41)), (2, UNKNOWN_NETNS));
+        });
     }
 }

@@ -53,6 +53,10 @@ impl NsidMap {
     /// Asks the kernel for the nsid that the calling thread's namespace has for `other`, stores it and returns it.
     pub(crate) fn query_nsid(&mut self, inode: u64, other: &NetNs) -> Result<Option<i32>, SysError> {
         let nsid = nsid_of(other)?;
+        // The kernel reuses the inode of a removed namespace.
+        if self.known.remove(&inode) {
+            self.inodes.retain(|_, known| *known != inode);
+        }
         if let Some(nsid) = nsid {
             // The kernel reuses the nsid of a removed namespace.
             if let Some(before) = self.inodes.insert(nsid, inode) {

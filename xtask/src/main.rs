@@ -53,6 +53,10 @@ fn chore() -> Result<()> {
         Some(("fresh", args)) => {
             fresh::run(&strings(args, "release"), &strings(args, "command"), args.get_flag("packages"))
         }
+        Some(("platform", args)) => {
+            let text = |name| args.get_one::<String>(name).map_or("", String::as_str);
+            platforms::note(text("system"), text("command"))
+        }
         Some(("kernels", args)) => kernels::run(&strings(args, "kernel"), bench::binary_for),
         Some(("incidents", args)) => {
             let flag = |name| args.get_flag(name);
@@ -103,6 +107,13 @@ fn commands() -> Command {
         .subcommand(lab_command())
         .subcommand(bench_command())
         .subcommand(faults_command())
+        .subcommand(
+            Command::new("platform")
+                .about("Adds a command that succeeded on a system to docs/platforms.json (what `netwren.sh` runs)")
+                .hide(true)
+                .arg(Arg::new("system").required(true))
+                .arg(Arg::new("command").required(true)),
+        )
         .subcommand(
             Command::new(bench::generator::NAME)
                 .about("Opens loopback sockets and holds them (what `bench` runs in its namespace)")

@@ -146,7 +146,8 @@ pub(crate) fn control_of(package: &[u8]) -> Result<String> {
 /// An archive to unpack anywhere, with the digests of its files.
 fn archive(list: &List, binary: &Path, release: &Release) -> Result<Vec<u8>> {
     let mut files = list.files(Layout::Tar, binary)?;
-    let sums = files.iter().map(|file| format!("{}  {}\n", hex(&Sha256::digest(&file.content)), file.path));
+    let own = files.iter().filter(|file| file.kind != files::Kind::Link);
+    let sums = own.map(|file| format!("{}  {}\n", hex(&Sha256::digest(&file.content)), file.path));
     let content = sums.collect::<String>().into_bytes();
     let source = PathBuf::from("SHA256SUMS");
     files.push(PackagedFile { path: "SHA256SUMS".into(), mode: 0o644, kind: files::Kind::Data, content, source });

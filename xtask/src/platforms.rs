@@ -9,10 +9,10 @@ use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
-/// The results of `cargo xtask fresh`: system → commands that succeeded.
+/// The results of `cargo xtask fresh` and `./netwren.sh test ARCH`: system → commands that succeeded.
 const FILE: &str = "docs/platforms.json";
 
-/// Adds a command that succeeded on a system.
+/// Adds a command that succeeded on a system. The name of a system with another processor than x86_64 ends with it.
 pub(crate) fn note(system: &str, command: &str) -> Result<()> {
     let mut all = read()?;
     all.entry(system.to_owned()).or_default().insert(command.to_owned());
@@ -34,14 +34,18 @@ fn read() -> Result<BTreeMap<String, BTreeSet<String>>> {
 /// The page.
 pub(crate) fn page() -> Result<String> {
     let mut text = String::from(
-        "# Platforms\n\n`cargo xtask gen` writes this page from the results of `cargo xtask fresh` \
-         (docs/platforms.json) and `cargo xtask kernels`\n(docs/kernels.json).\n\n\
-         ## Systems\n\nEach was newly installed into a folder.\n\n| system | processor | what was run there |\n\
-         |---|---|---|\n",
+        "# Platforms\n\n`cargo xtask gen` writes this page from the results of `cargo xtask fresh` and \
+         `./netwren.sh test aarch64` (docs/platforms.json),\nand of `cargo xtask kernels` (docs/kernels.json).\n\n\
+         ## Systems\n\nDebian was newly installed into a folder. qemu-user emulates a processor on the kernel of the \
+         host.\n\n| system | processor | what was run there |\n|---|---|---|\n",
     );
     for (system, commands) in read()? {
         let commands: Vec<String> = commands.iter().map(|command| format!("`{command}`")).collect();
-        let _ = writeln!(text, "| {system} | x86_64 | {} |", commands.join("<br>"));
+        let (system, processor) = match system.rsplit_once(' ') {
+            Some((system, "aarch64")) => (system, "aarch64"),
+            _ => (system.as_str(), "x86_64"),
+        };
+        let _ = writeln!(text, "| {system} | {processor} | {} |", commands.join("<br>"));
     }
     text.push_str(
         "\n## Kernels\n\nEach boots in an emulator with the release binary and compares the ways of reading the kernel \

@@ -74,7 +74,7 @@ fn control(list: &List, files: &[PackagedFile], release: &Release) -> Result<Vec
         let _ = writeln!(text, " {line}");
     });
     let config = files.iter().filter(|file| file.kind == Kind::Config).map(|file| format!("/{}\n", file.path));
-    let sums = files.iter().filter(|file| file.kind != Kind::Config);
+    let sums = files.iter().filter(|file| !matches!(file.kind, Kind::Config | Kind::Link));
     let sums = sums.map(|file| format!("{}  {}\n", super::hex(&Md5::digest(&file.content)), file.path));
     let mut members = vec![
         ("control", 0o644, text.into_bytes()),

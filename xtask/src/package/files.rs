@@ -30,7 +30,16 @@ pub(super) enum Kind {
     Unit,
     Config,
     Data,
+    /// A symbolic link; its content is the target.
+    Link,
 }
+
+/// Folder of the links with the names of the old tools, below the prefix. It is not in PATH: a user who wants them adds
+/// it.
+const FACES: &str = "lib/netwren/faces";
+
+/// The program as seen from there.
+const FACES_TARGET: &str = "../../../bin/netwren";
 
 /// A file to install.
 pub(super) struct PackagedFile {
@@ -112,9 +121,21 @@ impl List {
                 files.push(if is_compressed(kind, layout) { compressed(file)? } else { file });
             }
         }
+        let links = faces::FACES.iter().filter_map(|face| link(face.name, layout));
+        files.extend(links);
         files.sort_by(|one, other| one.path.cmp(&other.path));
         Ok(files)
     }
+}
+
+/// Returns the link with the name of an old tool; `None` for a layout without links.
+fn link(name: &str, layout: Layout) -> Option<PackagedFile> {
+    let path = match layout {
+        Layout::Deb | Layout::Rpm => format!("usr/{FACES}/{name}"),
+        Layout::Tar => format!("{FACES}/{name}"),
+        Layout::Image | Layout::Prefix => return None,
+    };
+    Some(PackagedFile { path, mode: 0o777, kind: Kind::Link, content: FACES_TARGET.into(), source: PathBuf::new() })
 }
 
 /// Where the layout has it; `None` if it lacks the file.

@@ -17,12 +17,17 @@ pub(super) fn build(list: &List, binary: &Path, release: &Release, folder: &Path
         let path = files.join(&file.path);
         let parent = path.parent().context("a file has a folder")?;
         std::fs::create_dir_all(parent).with_context(|| parent.display().to_string())?;
+        if file.kind == Kind::Link {
+            std::os::unix::fs::symlink(String::from_utf8(file.content)?, &path)?;
+            let _ = writeln!(spec, "/{}", file.path);
+            continue;
+        }
         std::fs::write(&path, &file.content)?;
         let kind = match file.kind {
             Kind::Config => "%config(noreplace) ",
             Kind::Doc => "%doc ",
             Kind::License => "%license ",
-            Kind::Program | Kind::Man | Kind::Unit | Kind::Data => "",
+            Kind::Program | Kind::Man | Kind::Unit | Kind::Data | Kind::Link => "",
         };
         let _ = writeln!(spec, "%attr({:o}, root, root) {kind}/{}", file.mode, file.path);
     }

@@ -1,7 +1,7 @@
 //! Archives in the format USTAR (POSIX 1003.1-1988). Every file belongs to root and has the time of the release, so
 //! that the same files always give the same bytes.
 
-use super::files::PackagedFile;
+use super::files::{Kind, PackagedFile};
 use anyhow::{Context, Result, ensure};
 use std::collections::BTreeSet;
 
@@ -20,7 +20,12 @@ pub(super) fn archive(files: &[PackagedFile], prefix: &str, time_s: u64) -> Resu
                 out.extend(header(&format!("{prefix}{folder}"), 0o755, b'5', 0, time_s)?);
             }
         }
-        out.extend(header(&format!("{prefix}{}", file.path), file.mode, b'0', file.content.len(), time_s)?);
+        let path = format!("{prefix}{}", file.path);
+        if file.kind == Kind::Link {
+            out.extend(header_to(&path, &file.content, file.mode, b'2', 0, time_s)?);
+            continue;
+        }
+        out.extend(header(&path, file.mode, b'0', file.content.len(), time_s)?);
         out.extend(&file.content);
         out.resize(out.len().next_multiple_of(BLOCK), 0);
     }
@@ -30,6 +35,11 @@ pub(super) fn archive(files: &[PackagedFile], prefix: &str, time_s: u64) -> Resu
 
 /// The header block of one member.
 fn header(path: &str, mode: u32, kind: u8, size: usize, time_s: u64) -> Result<Vec<u8>> {
+    header_to(path, b"", mode, kind, size, time_s)
+}
+
+/// The header block of one member with the target of a link.
+fn header_to(path: &str, target: &[u8], mode: u32, kind: u8, size: usize, time_s: u64) -> Result<Vec<u8>> {
     let mut block = vec![0; BLOCK];
     let mut put = |at: usize, width: usize, text: &str| -> Result<()> {
         ensure!(text.len() <= width, "{path}: `{text}` is longer than {width} bytes");
@@ -53,6 +63,7 @@ fn header(path: &str, mode: u32, kind: u8, size: usize, time_s: u64) -> Result<V
     put(136, 11, &format!("{time_s:011o}"))?;
     put(148, 8, "        ")?;
     put(156, 1, std::str::from_utf8(&[kind])?)?;
+    put(157, 100, std::str::from_utf8(target)?)?;
     put(257, 8, "ustar\x0000")?;
     put(265, 4, "root")?;
     put(297, 4, "root")?;

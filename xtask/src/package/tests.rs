@@ -81,6 +81,11 @@ fn root_a_debian_package_is_installed_upgraded_removed_and_purged() {
     ] {
         assert!(inside(file).is_file(), "{file}");
     }
+    for face in faces::FACES {
+        let link = inside("usr/lib/netwren/faces").join(face.name);
+        assert_eq!(std::fs::canonicalize(&link).unwrap(), std::fs::canonicalize(inside("usr/bin/netwren")).unwrap());
+    }
+    assert!(output(Command::new(inside("usr/lib/netwren/faces/ss")).arg("-h")).starts_with("Usage: "));
     assert_eq!(dpkg(&["--verify", "netwren"]), "");
     // A person's configuration survives an upgrade and a removal, but not a purge.
     let config = inside("etc/netwren/log.toml");
@@ -123,7 +128,9 @@ fn root_an_rpm_is_installed_and_verified() {
     assert_eq!(rpm(&["-V", "--nodeps", "netwren"]), "");
     assert_eq!(rpm(&["-qc", "netwren"]).trim(), "/etc/netwren/log.toml");
     assert_eq!(std::fs::read(root.path().join("usr/bin/netwren")).unwrap(), std::fs::read(PROGRAM).unwrap());
-    assert!(root.path().join("usr/share/zsh/site-functions/_netwren").is_file());
+    for file in ["share/zsh/site-functions/_netwren", "lib/netwren/faces/netstat"] {
+        assert!(root.path().join("usr").join(file).is_file(), "{file}");
+    }
 }
 
 #[test]
@@ -134,7 +141,9 @@ fn an_archive_holds_its_digests() {
     let folder = std::fs::read_dir(into.path()).unwrap().next().unwrap().unwrap().path();
     assert!(folder.file_name().unwrap().to_str().unwrap().starts_with("netwren-"));
     output(Command::new("sha256sum").args(["--check", "--strict", "--quiet", "SHA256SUMS"]).current_dir(&folder));
-    assert!(folder.join("share/man/man1/netwren.1").is_file() && folder.join("bin/netwren").is_file());
+    for file in ["share/man/man1/netwren.1", "bin/netwren", "lib/netwren/faces/conntrack"] {
+        assert!(folder.join(file).is_file(), "{file}");
+    }
 }
 
 #[test]

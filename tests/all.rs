@@ -72,6 +72,7 @@ mod profile;
 mod receivers;
 mod recordings;
 mod renamed_ifaces;
+mod rounds_shipped;
 mod routes;
 mod run;
 mod script;

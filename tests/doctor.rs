@@ -14,7 +14,7 @@ use testkit::routed::Routed;
 use testkit::wait_until;
 
 /// A server that neither accepts nor reads, with its clients, for at most a minute.
-const DEAF: &str = "
+pub(crate) const DEAF: &str = "
 import socket, time
 listener = socket.socket(); listener.bind(('127.0.0.1', 8080)); listener.listen(2)
 reader = socket.socket(2, 2); reader.setsockopt(1, 8, 4096); reader.bind(('127.0.0.1', 9999))
@@ -361,6 +361,30 @@ while time.time() < end:
     });
     assert_eq!((ids(&all)[0], &all[0]["netns"]), ("ct-full", &hosts.router.name().into()), "{all:?}");
     assert!(begun.elapsed().as_secs() < 30);
+}
+
+/// TCP of all namespaces is read in one pass of the BPF walk; a replay has the same findings.
+#[test]
+fn root_all_namespaces_are_read_in_one_pass() {
+    testkit::require_root!();
+    if !netwren(&["sockets", "--all-netns", "--explain"]).stdout.contains("tcp sockets via bpf") {
+        testkit::print_loud("skipped: TCP is not read via BPF here");
+        return;
+    }
+    let lab = Lab::new("drwalk");
+    lab.spawn("python3", &["-c", DEAF]);
+    lab.wait_until("the queue is full", || lab.output("ss", &["-Hltn", "sport = :8080"]).contains(" 3 "));
+    let tape = lab.dir().join("tape").display().to_string();
+    let filter = only(&[&lab]);
+    let ran = netwren(&["doctor", "--all-netns", "--for", "1", "-o", "json", "--record", &tape, &filter]);
+    let found = lines(&ran.stdout);
+    let overflow = found.iter().find(|one| one["id"] == "listen-overflow").unwrap_or_else(|| panic!("{found:?}"));
+    assert!(overflow["title"].as_str().unwrap().contains(" at 127.0.0.1:8080 "), "{overflow}");
+    let again = netwren(&["doctor", "--all-netns", "--replay", &tape, "-o", "json", &filter]);
+    assert_eq!(lines(&again.stdout), found);
+    let bytes = std::fs::read(&tape).unwrap();
+    let holds = |name: &[u8]| bytes.windows(name.len()).any(|window| window == name);
+    assert!(holds(b"sockets/tcp/bpf-shared-0@0") && !holds(b"sockets/tcp/netlink@"));
 }
 
 #[test]

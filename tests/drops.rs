@@ -5,6 +5,7 @@ use crate::run::{Ran, clean, command_for_anyone, netwren, netwren_in};
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, Shutdown, SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::OnceLock;
 use sys::Errno;
@@ -353,9 +354,18 @@ fn root_kill_leaves_nothing_on_the_host() {
     testkit::wait_until("the program is gone", || !is_there());
 }
 
+/// Covers the kernel's trace, which most hosts have mounted, with this empty directory.
+fn without_trace(empty: &Path) -> Vec<Limit> {
+    let places =
+        ["/sys/kernel/tracing", "/sys/kernel/debug"].map(PathBuf::from).into_iter().filter(|place| place.is_dir());
+    places.map(|place| Limit::Cover { with: empty.into(), place }).collect()
+}
+
+/// Runs `netwren drops` with these limits, and without the kernel's trace.
 pub(crate) fn limited(lab: &Lab, args: &[&str], limits: &[Limit]) -> Ran {
     let mut child = command_for_anyone(&[&["drops"], args].concat());
-    confine(&mut child, &[&[Limit::Network(lab.path())], limits].concat()).unwrap();
+    let empty = tempfile::tempdir().unwrap();
+    confine(&mut child, &[&without_trace(empty.path())[..], &[Limit::Network(lab.path())], limits].concat()).unwrap();
     Ran::of(child.output().unwrap())
 }
 
@@ -378,7 +388,7 @@ fn root_missing_data_is_reported() {
         .says(4, &["dropped packets", "CAP_BPF and CAP_PERFMON", "netwren support"]);
     let support = |limit: Limit| {
         let mut child = command_for_anyone(&["support"]);
-        confine(&mut child, &[limit]).unwrap();
+        confine(&mut child, &[without_trace(empty.path()), vec![limit]].concat()).unwrap();
         let text = Ran::of(child.output().unwrap()).stdout;
         text.lines().find(|line| line.starts_with("counting drops")).unwrap_or_default().to_owned()
     };

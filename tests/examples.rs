@@ -76,7 +76,7 @@ fn of_document(path: &str, heading: &str) -> Vec<String> {
 fn of_documents() -> impl Iterator<Item = String> {
     DOCUMENTS.iter().flat_map(|(path, heading)| {
         let found = of_document(path, heading);
-        assert!(found.len() >= 10, "{path}: {heading}: {found:?}");
+        assert!(found.len() >= 5, "{path}: {heading}: {found:?}");
         found
     })
 }
@@ -181,6 +181,8 @@ fn is_of_others(line: &str) -> bool {
         "not accessible here",
         // `drops --via counters` says which data counters lack.
         "packets are not counted",
+        // Other tests flood their namespaces.
+        "in an interrupt while another packet was counted",
         // The machine or the hypervisor was busy.
         "a sample was not taken",
         // The receivers of examples do not exist.

@@ -194,8 +194,9 @@ fn root_issue_12_a_prefix_of_127_hostile_bytes_is_one_text_in_every_format() {
 
     let lines = read("logemu");
     assert!(!lines.chars().any(|c| c.is_control() && c != '\n'), "{lines:?}");
-    let prefix_in =
-        |line: &str| without_hex(line.splitn(5, ' ').last().unwrap().rsplit_once(" IN= OUT=lo ").unwrap().0);
+    // The date has 15 characters (`Dec  1 00:04:00`), the host's name follows.
+    let after_host = |line: &str| line[16..].split_once(' ').unwrap().1.to_owned();
+    let prefix_in = |line: &str| without_hex(after_host(line).rsplit_once(" IN= OUT=lo ").unwrap().0);
     assert_eq!(lines.lines().map(prefix_in).collect::<Vec<_>>(), [&bytes[..], text.as_bytes()]);
 
     for expected in [&bytes[..], text.as_bytes()] {

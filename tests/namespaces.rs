@@ -1,5 +1,6 @@
 //! `--all-netns`: every namespace, a namespace that cannot be read, and connections between two namespaces.
 
+use crate::going::Going;
 use crate::lab::furnished;
 use crate::run::{Ran, command, command_for_anyone, netwren, netwren_in};
 use std::process::Command;
@@ -712,6 +713,55 @@ fn root_rounds_see_namespaces_come_go_and_renamed() {
     let _ = Command::new("kill").args(["-INT", &watching.id().to_string()]).status();
     watching.wait().unwrap();
     drop(renamed);
+}
+
+/// An event has the current name of its namespace. For a stream this is the same as a new namespace that gets the inode
+/// of a removed one.
+#[test]
+fn root_streams_name_namespaces_as_they_are_called_by_then() {
+    testkit::require_root!();
+    // Other tests fill the table, whose limit applies to the whole host.
+    let _shared = testkit::tables::SharedUse::share();
+    let lab = Lab::new("nsstream");
+    lab.use_conntrack();
+    let new = format!("{}-new", lab.name());
+    let has_bpf = netwren(&["--version", "-v"]).ok().contains("bpf");
+    for line in [
+        ["nat", "events", "--columns", "netns,orig_dst", "--all-netns", "--event", "new"].as_slice(),
+        &["sockets", "--follow", "--columns", "netns,event", "--all-netns"],
+        &["capture", "--columns", "netns,iface", "--all-netns"],
+        &["drops", "--columns", "netns,reason", "--all-netns", "--events"],
+    ] {
+        if !has_bpf && ["sockets", "drops"].contains(&line[0]) {
+            continue;
+        }
+        let columns = line.iter().find(|word| word.starts_with("netns,")).unwrap();
+        let mut going = Going::past_header(command(line), columns, |line| line);
+        let mut sent = 0;
+        let mut wait_for = |name: &str| {
+            testkit::wait_until(&format!("{line:?}: a row of {name}"), || {
+                sent += 1;
+                let there = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+                let to = (std::net::Ipv4Addr::from(0x7f01_0000 + sent), there.local_addr().unwrap().port());
+                let client = std::net::UdpSocket::bind(("127.0.0.1", 0)).unwrap();
+                client.send_to(b"x", to).unwrap();
+                // The kernel drops it, because no socket has the port.
+                client.send_to(b"x", ("127.0.0.1", 9)).unwrap();
+                let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+                drop((std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap(), listener));
+                going.take();
+                going.read.iter().any(|row| row.split('\t').next() == Some(name))
+            });
+        };
+        lab.run_inside(|| {
+            wait_for(lab.name());
+            let renamed = Renamed::new(&lab, &new);
+            wait_for(&new);
+            std::fs::File::create(lab.path()).unwrap();
+            assert!(Command::new("mount").arg("--bind").arg(&renamed.0).arg(lab.path()).status().unwrap().success());
+        });
+        going.end();
+    }
 }
 
 /// Every table that takes --all-netns has the column `netns` in each format, including grouped rows.

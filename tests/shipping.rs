@@ -362,7 +362,7 @@ fn unshippable_requests_are_refused() {
         (&["log", "--group", "1", "--to", "json:/x", "--to", "logemu:/x"], "two outputs to one receiver"),
         (&["log", "--group", "1", "--when-full", "block"], "--when-full needs --to"),
         (&["log", "--group", "1", "--to", "json:/x", "--queue-max", "1k"], "--queue-max takes bytes, at least 4MiB"),
-        (&["sockets", "--to", "json:/x"], "it needs --follow"),
+        (&["sockets", "--to", "logemu:/x"], "logemu does not support the table sockets"),
         (&["nat", "events", "--to", "pcap:/x"], "pcap does not support the table"),
     ] {
         crate::run::netwren(args).says(2, &[says]);

@@ -50,6 +50,10 @@ fn next_to_tcpdump(lab: &Lab, args: &[&str]) -> [(Vec<String>, Ran); 2] {
         Going::<String>::spawn(inside(lab, program, &words), |line| line)
     });
     testkit::wait_until("both rings are there", || rings(lab) == 2);
+    // A program may open more than one socket for a moment. One that polls is ready; 7 is poll(2).
+    let polls =
+        |pid: u32| std::fs::read_to_string(format!("/proc/{pid}/syscall")).is_ok_and(|text| text.starts_with("7 "));
+    testkit::wait_until("both wait for packets", || both.iter().all(|going| polls(going.child.id())));
     traffic(lab);
     both.map(|mut going| {
         going.read_until("the last packet", |lines| lines.iter().any(|line| line.contains("7999: UDP")));

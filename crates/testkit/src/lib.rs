@@ -22,6 +22,7 @@ pub mod screen;
 // Acts on a process between fork and exec.
 #[allow(unsafe_code)]
 pub mod sandbox;
+pub mod signals;
 mod socket_filter;
 pub mod tables;
 mod tasks;

@@ -4,10 +4,12 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
-/// Held until drop or the death of this process: the kernel releases it when the file is closed.
+use sys::{Fd, FileLock};
+
+/// Held until drop or the death of this process.
 #[derive(Debug)]
 pub struct MachineLock {
-    _file: sys::Fd,
+    _lock: FileLock<Fd>,
 }
 
 /// The folder for files shared by test processes. Each user has one; machine-wide resources (namespaces, settings)
@@ -25,7 +27,7 @@ impl MachineLock {
     /// # Panics
     /// If its file cannot be created.
     pub fn take(name: &str) -> MachineLock {
-        MachineLock::open(name, sys::socket::lock_file)
+        MachineLock::open(name, FileLock::wait)
     }
 
     /// Waits until no process on this machine holds the lock called `name` exclusively; others may share it.
@@ -33,16 +35,15 @@ impl MachineLock {
     /// # Panics
     /// If its file cannot be created.
     pub fn share(name: &str) -> MachineLock {
-        MachineLock::open(name, sys::socket::share_file)
+        MachineLock::open(name, FileLock::wait_shared)
     }
 
-    fn open(name: &str, wait: impl FnOnce(&sys::Fd) -> Result<(), sys::SysError>) -> MachineLock {
+    fn open(name: &str, wait: impl FnOnce(Fd) -> Result<FileLock<Fd>, sys::SysError>) -> MachineLock {
         let path = shared_dir().join(format!("{name}.lock"));
         let made = OpenOptions::new().create(true).append(true).open(&path);
         drop(made.unwrap_or_else(|e| panic!("cannot make {}: {e}", path.display())));
         let file = sys::fs::open(&path).unwrap_or_else(|e| panic!("{e}"));
-        wait(&file).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
-        MachineLock { _file: file }
+        MachineLock { _lock: wait(file).unwrap_or_else(|e| panic!("{}: {e}", path.display())) }
     }
 }
 

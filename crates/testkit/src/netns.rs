@@ -228,7 +228,20 @@ fn remove(name: &str) {
     if Path::new(RUN_NETNS).join(name).exists() {
         let _ = Command::new("ip").args(["netns", "del", name]).stderr(Stdio::null()).status();
     }
-    let _ = std::fs::remove_dir_all(std::env::temp_dir().join(name));
+    let dir = std::env::temp_dir().join(name);
+    if dir.exists() {
+        detach_mounts(&dir);
+        let _ = std::fs::remove_dir_all(dir);
+    }
+}
+
+/// Detaches what was mounted below a folder, so that removing the folder does not reach into it.
+fn detach_mounts(dir: &Path) {
+    let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+    let places = mounts.lines().filter_map(|line| line.split(' ').nth(1));
+    for place in places.filter(|place| Path::new(place).starts_with(dir)) {
+        let _ = Command::new("umount").args(["--lazy", place]).stderr(Stdio::null()).status();
+    }
 }
 
 #[track_caller]
@@ -250,6 +263,18 @@ mod tests {
         assert_eq!(maker_pid("nw-stays-123-7-new"), Some(123));
         assert_eq!(maker_pid("nw-mine"), None);
         assert_eq!(maker_pid("other-123-0"), None);
+    }
+
+    #[test]
+    fn root_mounts_of_a_lab_go_with_it() {
+        crate::require_root!();
+        let lab = Lab::new("mounts");
+        let dir = lab.dir().to_owned();
+        run("mount", &["-t", "tmpfs", "none", dir.to_str().unwrap()]);
+        std::fs::write(dir.join("file"), "").unwrap();
+        drop(lab);
+        assert!(!dir.exists());
+        assert!(!std::fs::read_to_string("/proc/self/mounts").unwrap().contains(dir.to_str().unwrap()));
     }
 
     #[test]

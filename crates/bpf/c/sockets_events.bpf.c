@@ -66,7 +66,7 @@ struct owner {
 enum {
 	PENDING = 1, /* passive, and its opening has not been reported yet */
 	BUSY = 2,    /* the program that cleared PENDING writes the owner; without a key: the socket has closed */
-	OLD = 4,     /* in `stored_conns`: older than this program, or no slot of `recent_conns` was free */
+	OLD = 4,     /* in `older_conns`, or in `stored_conns` because no slot of `recent_conns` was free */
 	FLAGS = 7,
 	WITH_OWNER = 8, /* for begin_conn() only, never in a key: the current process is the owner */
 	JOINED = 16,	/* likewise: a further subflow of MPTCP */
@@ -94,14 +94,24 @@ struct {
 	MAP_TYPE(value, struct conn);
 } recent_conns SEC(".maps");
 
-/* All other connections, in the storage of each socket: a new entry costs 800 ns, a lookup 20 ns. There is no limit
- * that one user could use up for all: the kernel charges each entry to its socket and frees it with the socket. */
+/* Connections without a slot, in the storage of each socket: a new entry costs 800 ns, a lookup 20 ns. No user can use
+ * up the room of others: the kernel charges each entry to its socket and frees it with the socket. */
 struct {
 	MAP_NUMBER(type, BPF_MAP_TYPE_SK_STORAGE);
 	MAP_NUMBER(map_flags, BPF_F_NO_PREALLOC);
 	MAP_TYPE(key, int);
 	MAP_TYPE(value, struct conn);
 } stored_conns SEC(".maps");
+
+/* Connections that are older than this program, by key. Their storage is out of reach: not every kernel trusts the
+ * pointer to a socket that was read from a file. Entries are added only once, at the start. */
+struct {
+	MAP_NUMBER(type, BPF_MAP_TYPE_HASH);
+	MAP_NUMBER(map_flags, BPF_F_NO_PREALLOC);
+	MAP_NUMBER(max_entries, 1 << 10);
+	MAP_TYPE(key, u64);
+	MAP_TYPE(value, struct conn);
+} older_conns SEC(".maps");
 
 /* 32,768 events, that is 8,000 connections while the reader is busy. A ring of 512 KiB would stay in the caches and
  * save a tenth of the cost, but holds only 22 ms of the worst flood; a ring of 8 MiB costs more cache misses. */
@@ -187,6 +197,7 @@ u64 lost_flows; /* openings and closings lost because the map of flows was full 
 u64 flows_made; /* entries created in both maps of flows since the start */
 s64 waiting;	/* passive connections that no process has accepted yet */
 u32 has_stored;	/* 1 once `stored_conns` was used: lookups there are skipped before that */
+u32 has_older;	/* the same for `older_conns` */
 u64 unasked;	/* accepted without a request for the peer's name: the process is known only when it closes */
 
 /* The start time of a process, in units of 2^20 ns since boot: together with its pid it identifies the process
@@ -245,6 +256,13 @@ INLINE struct conn *find_recent(u64 key)
 	return NULL;
 }
 
+INLINE struct conn *find_older(u64 key)
+{
+	struct conn *conn = has_older ? bpf_map_lookup_elem(&older_conns, &key) : NULL;
+
+	return conn && (conn->key & ~(u64)FLAGS) == key ? conn : NULL;
+}
+
 INLINE struct conn *find_stored(void *sk, u64 key)
 {
 	struct conn *conn = has_stored ? bpf_sk_storage_get(&stored_conns, sk, NULL, 0) : NULL;
@@ -252,9 +270,17 @@ INLINE struct conn *find_stored(void *sk, u64 key)
 	return conn && (conn->key & ~(u64)FLAGS) == key ? conn : NULL;
 }
 
-INLINE struct conn *find(struct sock *sk, u64 key)
+/* Works like find, for a pointer through which the storage is out of reach. */
+INLINE struct conn *find_by_key(u64 key)
 {
 	struct conn *conn = find_recent(key);
+
+	return conn ? conn : find_older(key);
+}
+
+INLINE struct conn *find(struct sock *sk, u64 key)
+{
+	struct conn *conn = find_by_key(key);
 
 	return conn ? conn : find_stored(sk, key);
 }
@@ -274,6 +300,19 @@ INLINE struct conn *claim_stored(struct sock *sk, u64 key)
 	if (!conn)
 		return NULL;
 	has_stored = 1;
+	*(volatile u64 *)&conn->key = key | BUSY | OLD;
+	return conn;
+}
+
+INLINE struct conn *claim_older(u64 key)
+{
+	struct conn empty = {}, *conn;
+
+	bpf_map_update_elem(&older_conns, &key, &empty, BPF_NOEXIST);
+	conn = bpf_map_lookup_elem(&older_conns, &key);
+	if (!conn)
+		return NULL;
+	has_older = 1;
 	*(volatile u64 *)&conn->key = key | BUSY | OLD;
 	return conn;
 }
@@ -316,9 +355,11 @@ INLINE void publish(struct conn *conn, u64 key, u64 flags)
 
 INLINE void release(struct conn *conn, u64 key)
 {
-	/* The kernel frees the storage itself with the socket. */
 	if (conn->key & OLD) {
 		*(volatile u64 *)&conn->key = OLD;
+		/* The kernel frees the storage with the socket. */
+		if (has_older)
+			bpf_map_delete_elem(&older_conns, &key);
 		return;
 	}
 	/* The program that is writing the owner at this moment releases it afterwards. */
@@ -448,7 +489,7 @@ INLINE u8 borrow_owner(struct sock *sk, struct conn *conn)
 
 	if (!first)
 		return 0;
-	lender = find_recent(key_of(first));
+	lender = find_by_key(key_of(first));
 	if (!lender || !lender->owner.pid)
 		return NAMELESS_SUBFLOW;
 	conn->started = lender->started;
@@ -913,7 +954,7 @@ INLINE struct tcp_sock *used_by(void *sk, bool *is_subflow)
  * memory. */
 INLINE struct conn *find_used(void *sk, u64 key, bool is_subflow)
 {
-	struct conn *conn = find_recent(key);
+	struct conn *conn = find_by_key(key);
 
 	return conn || is_subflow ? conn : find_stored(sk, key);
 }
@@ -1009,14 +1050,14 @@ int stamp(struct bpf_iter__task_file *ctx)
 	if (state == TCP_CLOSE || state == TCP_LISTEN || state == TCP_SYN_SENT)
 		return 0;
 	key = key_of(tcp);
-	if (find_used(sk, key, is_subflow))
-		return 0; /* another process with the same socket came first */
-	conn = is_subflow ? claim_recent(key) : claim_stored(sk, key);
+	if (find_by_key(key))
+		return 0; /* another process with the same socket came first, or it began in this run */
+	conn = claim_older(key);
 	if (!conn)
 		return 0;
 	conn->opened_ns = 0;
 	conn->direction = DIRECTION_UNKNOWN;
-	conn->cookie = is_subflow ? tcp->__sk_common.skc_cookie.counter : cookie_of(sk);
+	conn->cookie = tcp->__sk_common.skc_cookie.counter;
 	memcpy(conn->owner.comm, PLAIN(struct task_struct, task)->group_leader->comm, sizeof(conn->owner.comm));
 	conn->owner.uid = task->cred->uid.val;
 	conn->owner.cgroup = task->cgroups->dfl_cgrp->kn->id;

@@ -24,6 +24,11 @@ const SLOTS_MIN: u32 = 1 << 14;
 /// By: a local user, for that user's sockets.
 const SLOTS_MAX: u32 = 1 << 16;
 
+/// Bound: connections older than a `--follow` whose owners it knows. Beyond: they have no owner and are counted (exit
+/// code 3). By: local users.
+const OLDER_MAX: u32 = 1 << 20;
+const OLDER_MIN: u32 = 1 << 10;
+
 /// Bound: bytes of ring buffer for connections. Beyond: events are lost and counted (exit code 3), which also affects
 /// other users. By: a local user who makes connections faster than they are read.
 const RING_BYTES: u32 = 4 << 20;
@@ -213,7 +218,7 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(LoadedObject, Vec<
     let pidns = sys::pidns::below_the_first()?.unwrap_or(0);
     let constants: [(&str, &[u8]); 3] =
         [("only_netns", &only_netns.to_ne_bytes()), ("pidns", &pidns.to_ne_bytes()), ("slots", &slots.to_ne_bytes())];
-    let entries = [("recent_conns", slots), ("events", RING_BYTES)];
+    let entries = [("recent_conns", slots), ("older_conns", older(host)), ("events", RING_BYTES)];
     let mut left_out = Vec::new();
     let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];
     if !hooks {
@@ -248,6 +253,13 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(LoadedObject, Vec<
 pub(super) fn slots(host: &Host) -> u32 {
     let wanted = expected::tcp_sockets_of_host(host) / 8;
     u32::try_from(wanted).unwrap_or(SLOTS_MAX).clamp(SLOTS_MIN, SLOTS_MAX).next_power_of_two()
+}
+
+/// Most entries in `older_conns`: a power of two, twice the host's TCP sockets, because more of them may open until
+/// they are read. An entry takes memory only once it is used.
+fn older(host: &Host) -> u32 {
+    let wanted = expected::tcp_sockets_of_host(host).saturating_mul(2);
+    u32::try_from(wanted).unwrap_or(OLDER_MAX).clamp(OLDER_MIN, OLDER_MAX).next_power_of_two()
 }
 
 fn cgroup_root(host: &Host) -> Option<sys::Fd> {

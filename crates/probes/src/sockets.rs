@@ -172,7 +172,7 @@ fn read(round: &Round<'_>, via: Option<Via>, stats: &mut Accounting) -> SocketRe
             Next::More
         })
     });
-    let is_torn = via == Some(Via::Bpf) && read.as_ref().map_or(true, Accounting::lacks_rows);
+    let is_torn = via == Some(Via::Bpf) && read.as_ref().map_or(true, Accounting::lacks_rows_of_namespaces);
     match read {
         Ok(read) => stats.add_gaps(&read),
         Err(error) => {

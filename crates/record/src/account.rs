@@ -112,6 +112,11 @@ impl Accounting {
         self.incomplete || self.lost > 0 || self.failed > 0
     }
 
+    /// True if rows of a namespace that was read may be missing: not only whole namespaces.
+    pub fn lacks_rows_of_namespaces(&self) -> bool {
+        self.lacks_rows() && !(self.only_namespaces_missing && self.failed == 0 && self.lost == 0)
+    }
+
     /// True if every row seen is accounted for.
     pub fn balances(&self) -> bool {
         self.seen == self.accounted_rows()

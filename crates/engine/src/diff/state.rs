@@ -276,7 +276,8 @@ impl<T: DiffTable> DiffState<T> {
                 return Err(error);
             }
         };
-        let whole = !stopped && !stats.lacks_rows();
+        // A namespace that cannot be entered was not in the round before either, or it is being removed.
+        let whole = !stopped && !stats.lacks_rows_of_namespaces();
         let mut gone = 0;
         self.end(whole, &mut |row| {
             if !stopped {

@@ -83,6 +83,18 @@ fn a_round_that_was_not_whole_makes_nothing_new_or_gone() {
 }
 
 #[test]
+fn a_namespace_that_cannot_be_entered_hides_no_changes_of_others() {
+    let memory = RefCell::new(DiffState::default());
+    let rounds = [vec![with(1, None), with(2, None)], vec![with(1, None), with(3, None)]];
+    let mut shown = Vec::new();
+    for (second, rows) in (1..).zip(rounds) {
+        let extra = Accounting { incomplete: true, only_namespaces_missing: true, ..Accounting::default() };
+        shown.push(round(&memory, second * SECOND, &mut CannedSource { rows, extra, ..CannedSource::default() }));
+    }
+    assert_eq!(shown[1], ["1 kept - - -", "3 new - - -", "2 gone - - -"]);
+}
+
+#[test]
 fn rates_span_the_rounds_that_a_row_was_not_seen_in() {
     let memory = RefCell::new(DiffState::default());
     let rows = |bytes| vec![with(1, Some((0, 0, 0))), with(2, Some((bytes, 0, 0)))];

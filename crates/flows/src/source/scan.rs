@@ -65,7 +65,7 @@ impl<'s> FlowScan<'s> {
             match read {
                 Ok(acct) => {
                     add_side_notes(stats, &acct);
-                    if lacks_listeners(&acct) {
+                    if acct.lacks_rows_of_namespaces() {
                         self.listeners.lacks_some_of(*proto);
                     }
                 }
@@ -202,12 +202,6 @@ fn owners_of<'l>(
     }
 }
 
-/// True if listeners may be missing in a namespace whose connections were read. In a namespace that was not entered
-/// both are missing, so its listeners are irrelevant.
-fn lacks_listeners(acct: &Accounting) -> bool {
-    acct.lacks_rows() && !(acct.only_namespaces_missing && acct.failed == 0 && acct.lost == 0)
-}
-
 /// The services of a protocol, for messages.
 fn service_words(proto: Proto) -> &'static str {
     if proto == Proto::Tcp { "TCP listeners" } else { "UDP services" }
@@ -218,7 +212,7 @@ fn add_side_notes(stats: &mut Accounting, acct: &Accounting) {
     stats.unknown_attrs += acct.unknown_attrs;
     let side = Accounting {
         incomplete: acct.lacks_rows(),
-        only_namespaces_missing: acct.lacks_rows() && !lacks_listeners(acct),
+        only_namespaces_missing: acct.lacks_rows() && !acct.lacks_rows_of_namespaces(),
         unanswered: acct.unanswered,
         ..Accounting::default()
     };

@@ -163,14 +163,26 @@ def upload(host, port, every=0.01):
     background(loop)
 
 
-def send_all(host, port, sndbuf=0):
-    """Sends as fast as it can over one connection."""
-    connection = socket.socket()
-    if sndbuf:
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sndbuf)
-    connection.connect((host, port))
-    held.append(connection)
-    every(0, lambda: connection.sendall(b"x" * 65536))
+def send_all(host, port, sndbuf=0, again_s=None):
+    """Sends as fast as it can over one connection; over another one each `again_s` seconds."""
+
+    def connect():
+        connection = socket.socket()
+        if sndbuf:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, sndbuf)
+        connection.connect((host, port))
+        held.append(connection)
+        return connection, time.monotonic()
+
+    def send():
+        nonlocal connection, since
+        if again_s and time.monotonic() - since > again_s:
+            connection.close()
+            connection, since = connect()
+        connection.sendall(b"x" * 65536)
+
+    connection, since = connect()
+    every(0, send)
 
 
 def receive_all(host, port):

@@ -6,15 +6,10 @@ use record::rows::{Confidence, Severity};
 use super::pace::{TransferRate, add_each, and_further, ms, paces};
 use super::words::state;
 use super::{Check, Findings, Probe, Sample};
-use crate::seen::DELAYED_US;
+use crate::seen::{DELAY_MAX_US, DELAYED_US};
 
 /// Fewest exchanges within the window.
 const SOME: u64 = 5;
-/// Longest delay of an acknowledgement, in microseconds (TCP_DELACK_MAX, and other systems).
-const DELAY_MAX_US: u64 = 300_000;
-
-/// Shortest time after which the kernel sends what TCP_CORK holds back (200 ms), less the part without data.
-const CORK_US: u64 = 150_000;
 const DELAYED: &str = "TcpExtDelayedACKs";
 
 pub(super) const CHECK: Check = Check {
@@ -54,10 +49,8 @@ fn is_held(one: &TransferRate<'_>) -> bool {
 /// True if the kernel sends each request only when the timer of TCP_CORK expires.
 fn is_corked(one: &TransferRate<'_>) -> bool {
     let is_corked = one.now.is_corked || one.before.is_some_and(|before| before.is_corked);
-    let (wait, answers) = (wait_us(one), one.grown.received_segments);
-    let is_timer = (CORK_US..=DELAY_MAX_US).contains(&wait) && wait >= u64::from(one.now.min_rtt_us) * 4;
-    let is_exchange = answers >= SOME && one.grown.sent_segments <= answers.saturating_mul(4);
-    is_corked && is_timer && is_exchange && one.grown.retransmitted == 0
+    let is_timer = one.grown.waits_for_timer() && wait_us(one) >= u64::from(one.now.min_rtt_us) * 4;
+    is_corked && is_timer && one.grown.received_segments >= SOME && one.grown.retransmitted == 0
 }
 
 fn run(sample: &Sample, found: &mut Findings<'_>) {

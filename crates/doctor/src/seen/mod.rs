@@ -52,7 +52,7 @@ pub use mac_moves::MacMoved;
 pub use moved::Moved;
 pub use neighbours::{NeighbourSeen, OwnMacvlan, PermanentSeen};
 pub use pace::{Account, PaceCensus, SmallPath, SmallSegments, Transfer};
-pub(crate) use pace::{DELAYED_US, LONG_US};
+pub(crate) use pace::{DELAY_MAX_US, DELAYED_US, LONG_US};
 pub use port_use::{PortsTaken, SHARERS_MAX, Sharers};
 pub use processes::{Hold, ProcessSeen};
 pub use queues::NfQueue;

@@ -24,6 +24,12 @@ const SEGMENTS_MIN: u32 = 10;
 /// Shortest wait of an exchange that may be a delayed acknowledgement, in microseconds (TCP_DELACK_MIN is 40 ms).
 pub(crate) const DELAYED_US: u64 = 30_000;
 
+/// Longest delay of an acknowledgement, in microseconds (TCP_DELACK_MAX, and other systems).
+pub(crate) const DELAY_MAX_US: u64 = 300_000;
+
+/// Shortest time after which the kernel sends what TCP_CORK holds back (200 ms), less the part without data.
+pub(crate) const CORK_US: u64 = 150_000;
+
 /// `TCPI_OPT_ECN`, include/uapi/linux/tcp.h.
 const ECN: u8 = 8;
 
@@ -185,6 +191,13 @@ impl Account {
         is_in_parts(sent, answers) && is_small && self.busy_us >= answers.saturating_mul(DELAYED_US)
     }
 
+    /// True if it waited for each answer as long as for the timer of TCP_CORK.
+    pub(crate) fn waits_for_timer(&self) -> bool {
+        let (sent, answers) = (self.sent_segments, self.received_segments);
+        let us = self.busy_us / answers.max(1);
+        (CORK_US..=DELAY_MAX_US).contains(&us) && sent <= answers.saturating_mul(4)
+    }
+
     /// True if it received about two small segments per answer, and acknowledged each part before the answer.
     pub(crate) fn is_sent_parts(&self, mss: u32) -> bool {
         let (parts, answers) = (self.received_segments, self.sent_segments);
@@ -293,7 +306,9 @@ impl Transfer {
         let is_odd = (self.account.duplicates + self.account.overtaken) * 100 >= self.account.sent_segments.max(1);
         let is_long = self.min_rtt_us >= LONG_US;
         let is_in_parts = self.account.waits_for_acks(self.mss) || self.account.is_sent_parts(self.mss);
-        is_odd || is_long && (is_limited || is_received) || is_in_parts || self.is_corked
+        // At any moment, TCP_CORK may hold nothing back.
+        let is_corked = self.is_corked || self.account.waits_for_timer();
+        is_odd || is_long && (is_limited || is_received) || is_in_parts || is_corked
     }
 }
 
@@ -325,5 +340,21 @@ impl Transfer {
             sndbuf: 32_768,
             rcvbuf: 131_072,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Between the answer and the next request, nothing is held back.
+    #[test]
+    fn a_connection_with_tcp_cork_is_recorded_at_any_moment() {
+        let (sent_segments, received_segments) = (14, 14);
+        let account = Account { busy_us: 2_950_000, sent_segments, received_segments, ..Account::default() };
+        let one = Transfer { account, min_rtt_us: 50, ..Transfer::example() };
+        assert!(!one.is_corked && one.is_telling());
+        let fast = Account { busy_us: 900_000, ..account };
+        assert!(!Transfer { account: fast, ..one }.is_telling());
     }
 }

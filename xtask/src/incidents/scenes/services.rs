@@ -82,7 +82,8 @@ pub(super) const INCIDENTS: &[Incident] = &[
         )],
         traffic: &[
             (Server, "serve_at(listen(80, family=socket.AF_INET6)); ready()"),
-            (Client, "[happy_eyeballs('fd17::2', SERVER, 80) for _ in range(12)]; ready(0.5)"),
+            // At different paces, so that they do not rest at the same time.
+            (Client, "[happy_eyeballs('fd17::2', SERVER, 80, 0.03 + n / 100) for n in range(12)]; ready(0.5)"),
         ],
         ..NONE
     },

@@ -1,5 +1,6 @@
 //! The address of a PostgreSQL database: `postgres://USER[:PASSWORD]@HOST:PORT/DATABASE[?table=…&sslmode=…]`.
 
+use crate::url::{decode_percent, host_and_port};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -102,7 +103,7 @@ impl PostgresAddress {
         let (authority, database) = place.split_once('/').ok_or_else(form)?;
         let (who, receiver) = authority.rsplit_once('@').ok_or_else(form)?;
         let (user, password) = who.split_once(':').map_or((who, None), |(user, word)| (user, Some(word)));
-        let (host, port) = host_and_port(receiver).ok_or_else(form)?;
+        let (host, port) = host_and_port(receiver, PORT).ok_or_else(form)?;
         let mut address = PostgresAddress {
             user: name("user", user)?,
             password: password.map(decode_percent).transpose()?,
@@ -192,19 +193,6 @@ impl PostgresAddress {
     }
 }
 
-/// Splits an address into host and port. The port is optional; an IPv6 address is in brackets.
-fn host_and_port(receiver: &str) -> Option<(&str, u16)> {
-    let (host, port) = match receiver.strip_prefix('[') {
-        Some(rest) => {
-            let (host, port) = rest.split_once(']')?;
-            (host, port.strip_prefix(':').or(port.is_empty().then_some(""))?)
-        }
-        None => receiver.split_once(':').unwrap_or((receiver, "")),
-    };
-    let port = if port.is_empty() { Some(PORT) } else { port.parse().ok().filter(|port| *port != 0) };
-    Some((host, port?))
-}
-
 /// The parameters for display: all except passwords.
 fn shown_query(query: &str) -> String {
     let pairs: Vec<&str> = query.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("password")).collect();
@@ -218,26 +206,6 @@ fn name(what: &str, text: &str) -> Result<String, String> {
         return Err(format!("a database's URL has a {what} of 1 to {NAME_MAX} bytes"));
     }
     Ok(name)
-}
-
-/// Decodes percent-encoding: `%2F` becomes `/`.
-fn decode_percent(text: &str) -> Result<String, String> {
-    let wrong =
-        || "in a database URL, % must be followed by two hexadecimal digits, and bytes must be UTF-8 without zeros";
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.as_bytes();
-    while let [first, tail @ ..] = rest {
-        rest = tail;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, tail) = tail.split_at_checked(2).ok_or_else(wrong)?;
-        let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
-        bytes.push(digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(wrong)?);
-        rest = tail;
-    }
-    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(|| wrong().to_owned())
 }
 
 impl fmt::Display for PostgresAddress {

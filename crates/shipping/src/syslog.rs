@@ -70,11 +70,11 @@ pub(super) fn writer_with<T: Shipped>(
 ) -> SyslogWriter<T> {
     let priority = tuning.map_or(Priority::default(), |tuning| tuning.priority);
     let is_local = matches!(target.address, Address::UnixDatagrams(_));
-    let hostname = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    let hostname = String::from_utf8(sys::fs::host_name()).unwrap_or_default();
     // The local syslog accepts what libc's syslog(3) writes: old-format messages without a host name. rsyslog and
     // journald would take RFC 5424 messages there as coming from a program called `1`.
     let is_old = target.format == Format::Syslog3164 || is_local && target.format == Format::Syslog;
-    let hostname = if is_local && is_old { "" } else { hostname.trim_end() };
+    let hostname = if is_local && is_old { "" } else { &*hostname };
     let origin = Origin { hostname, pid: std::process::id(), priority };
     let is_datagram = is_local || matches!(target.address, Address::Udp(_));
     let text = T::text_writer(tuning);

@@ -30,7 +30,7 @@ pub(super) fn writer(format: Format, tuning: Option<&UlogdTuning>) -> Option<Box
         Box::new(Json::new(json, tuning.stages, style))
     };
     Some(match format {
-        Format::Logemu => Box::new(Logemu::new(&hostname(), style)),
+        Format::Logemu => Box::new(Logemu::new(&sys::fs::host_name(), style)),
         Format::JsonV0 => json(false),
         Format::JsonV1 => json(true),
         Format::Gprint => Box::new(Gprint::new(tuning.gprint_timestamp, tuning.stages, style)),
@@ -80,10 +80,6 @@ fn style(tuning: Option<&UlogdTuning>) -> UlogdStyle {
         zone: local_time,
         bug_compatible: by_environment || tuning.is_some_and(|tuning| tuning.bug_compatible),
     }
-}
-
-fn hostname() -> Vec<u8> {
-    std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default().trim_ascii().to_vec()
 }
 
 struct LogemuText(Logemu);

@@ -145,6 +145,13 @@ pub fn read_file(path: &Path, into: &mut Vec<u8>) -> Result<(), SysError> {
     read_opened(path, into).map(drop)
 }
 
+/// The name of the host, or of the container (its UTS namespace); empty if it cannot be read.
+pub fn host_name() -> Vec<u8> {
+    let mut name = Vec::new();
+    let _ = read_file(Path::new("/proc/sys/kernel/hostname"), &mut name);
+    name.trim_ascii().to_vec()
+}
+
 /// Does what [`read_file`] does, and returns the open file.
 pub fn read_opened(path: &Path, into: &mut Vec<u8>) -> Result<Fd, SysError> {
     let fd = open(path)?;

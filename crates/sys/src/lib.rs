@@ -43,6 +43,7 @@ pub mod pidns;
 pub mod priority;
 mod program_cache;
 pub mod pty;
+pub mod random;
 pub mod rights;
 mod ring_blocks;
 pub mod service;

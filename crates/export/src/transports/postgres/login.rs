@@ -2,9 +2,11 @@
 
 use super::faults;
 use super::password;
-use super::socket::Socket;
 use super::wire::Wire;
 use crate::postgres_address::AuthMethod;
+#[cfg(feature = "tls")]
+use crate::transports::encrypted;
+use crate::transports::socket::Socket;
 use crate::transports::tcp;
 use crate::transports::{connect_unix, with_object};
 use crate::{PostgresAddress, PostgresHost, SslMode, TlsFiles};
@@ -152,7 +154,9 @@ fn connect(address: &PostgresAddress, tls: &TlsFiles) -> io::Result<Socket> {
         #[cfg(feature = "tls")]
         (b'S', _) => match wire.into_socket() {
             Socket::Tcp(stream) => {
-                super::encrypted::socket(stream, host, address, tls).map(|socket| Socket::Tls(Box::new(socket)))
+                let is_verified = address.sslmode == SslMode::VerifyFull;
+                let socket = encrypted::socket(stream, host, &address.to_string(), is_verified, tls);
+                socket.map(|socket| Socket::Tls(Box::new(socket)))
             }
             other => Ok(other),
         },

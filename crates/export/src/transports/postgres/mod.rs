@@ -4,12 +4,9 @@
 
 mod copy;
 mod doubt;
-#[cfg(feature = "tls")]
-mod encrypted;
 mod faults;
 mod login;
 mod password;
-mod socket;
 mod table;
 mod wire;
 
@@ -212,7 +209,7 @@ impl Database {
         let number = batch.first_number() + first as u64;
         let index = usize::try_from(doubt.end.checked_sub(batch.first_number())?).ok()?;
         let bytes = batch.start_of(index).checked_sub(batch.start_of(first)).filter(|_| doubt.end > number)?;
-        Some(TakenPart { bytes, refused: doubt.refused })
+        Some(TakenPart { bytes, refused: doubt.refused, ..TakenPart::default() })
     }
 }
 

@@ -1,15 +1,9 @@
 //! The password, from the places where libpq finds it.
 
+use crate::transports::secret_file;
 use crate::{PostgresAddress, PostgresHost};
 use std::io::{self, ErrorKind};
-use std::path::{Path, PathBuf};
-
-/// Mode bits of everybody except the owner.
-const GROUP_AND_OTHERS_MODE: u32 = 0o077;
-/// Largest password file, in bytes.
-///
-/// Bound: bytes of a file of passwords. Beyond: the file is refused. By: the author of the file.
-const FILE_MAX: u64 = 1 << 20;
+use std::path::PathBuf;
 
 /// Returns the password for a database: from the URL, from PGPASSWORD, or from a line of the file named by `passfile=`
 /// or PGPASSFILE, or of ~/.pgpass.
@@ -28,22 +22,11 @@ pub(super) fn find_password(address: &PostgresAddress) -> io::Result<String> {
         let text = "the server requests a password: use PGPASSWORD, ?passfile=FILE, ~/.pgpass or USER:PASSWORD@";
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     };
-    let found = in_file(&read(&path)?, address);
+    let found = in_file(&secret_file::read(&path)?, address);
     found.ok_or_else(|| {
         let text = format!("{}: no line HOST:PORT:DATABASE:USER:PASSWORD matches this database", path.display());
         io::Error::new(ErrorKind::PermissionDenied, text)
     })
-}
-
-fn read(path: &Path) -> io::Result<String> {
-    let failed = |error: io::Error| io::Error::new(error.kind(), format!("cannot read {}: {error}", path.display()));
-    let (text, stat) = sys::infile::read_trusted(path, FILE_MAX).map_err(failed)?;
-    if stat.mode & GROUP_AND_OTHERS_MODE != 0 {
-        let mode = stat.mode & 0o7777;
-        let text = format!("{}: other users may access this file (mode {mode:04o}; chmod 600)", path.display());
-        return Err(io::Error::new(ErrorKind::PermissionDenied, text));
-    }
-    String::from_utf8(text).map_err(|_| failed(ErrorKind::InvalidData.into()))
 }
 
 /// Returns the password of the first matching line. `*` matches everything; a backslash escapes `:` and itself.

@@ -1,154 +1,48 @@
-//! A connection to a server: buffers for outgoing and received messages.
+//! The messages of PostgreSQL over a connection.
 
 use super::faults::{self, ServerError};
-use super::socket::Socket;
+use crate::transports::exchange::{Exchange, MESSAGE_MAX, Protocol};
 use crate::transports::is_later;
-use crate::transports::stream::WRITE_TIMEOUT;
 use bytes::BytesMut;
 use fallible_iterator::FallibleIterator;
 use postgres_protocol::message::backend::{DataRowBody, Header, Message};
 use postgres_protocol::message::frontend;
-use std::io::{self, ErrorKind, Read, Write};
+use std::io::{self, ErrorKind, Read};
 use std::time::{Duration, Instant};
 
-/// Longest message in bytes: no answer to our requests is longer, so the sender is not a PostgreSQL server.
-///
-/// Bound: bytes of a message from a database server (`wire::rows_without_end_are_not_kept`). Beyond: the connection is
-/// closed. By: a program that answers in the server's place.
-const MESSAGE_MAX: usize = 1 << 20;
-/// Longest time for one answer while a connection is opened; after it the server counts as away.
-///
-/// Bound: for an answer while a connection to a database is opened. Beyond: the database counts as away. By: a program
-/// that answers in the server's place.
-const ANSWER: Duration = Duration::from_secs(10);
-/// Time limit for all answers together while a connection is opened.
-///
-/// Bound: for all answers while a connection to a database is opened (`wire::all_answers_of_an_opening_have_one_time`).
-/// Beyond: the database counts as away. By: a program that answers in the server's place.
-const OPENING: Duration = Duration::from_secs(30);
-/// Size limit for those answers.
-///
-/// Bound: bytes of all answers while a connection to a database is opened. Beyond: the connection is closed. By: a
-/// program that answers in the server's place.
-const OPENING_BYTES_MAX: usize = 1 << 20;
 /// Time limit for reading messages that arrive between requests.
 const IDLE_READ_TIMEOUT: Duration = Duration::from_millis(200);
-/// How long one attempt to read an answer waits.
+/// Longest time for the answer to the request for TLS.
+const TLS_ANSWER: Duration = Duration::from_secs(10);
+/// How long one attempt to read it waits.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(50);
+
+/// The protocol of PostgreSQL.
+pub(super) enum Postgres {}
+
+impl Protocol for Postgres {
+    type Message = Message;
+    const SERVER: &'static str = "PostgreSQL server";
+
+    fn parse(input: &mut BytesMut) -> Result<Option<Message>, ()> {
+        match Header::parse(input).map_err(drop)? {
+            Some(header) if !usize::try_from(header.len()).is_ok_and(|bytes| bytes <= MESSAGE_MAX) => Err(()),
+            Some(_) => Message::parse(input).map_err(drop),
+            None => Ok(None),
+        }
+    }
+}
+
+/// A connection.
+pub(super) type Wire = Exchange<Postgres>;
 
 /// The rows of a query, as text.
 pub(super) type Rows = Vec<Vec<Option<String>>>;
 
-/// A connection.
-pub(super) struct Wire {
-    socket: Socket,
-    input: BytesMut,
-    /// Bytes to write; those before `written` have been written.
-    pub(super) out: BytesMut,
-    written: usize,
-    place: Box<[u8]>,
-    /// When the connection was opened.
-    begun: Instant,
-    /// Bytes received since then.
-    heard: usize,
-}
-
 impl Wire {
-    pub(super) fn new(socket: Socket) -> Wire {
-        let place = vec![0; 16 << 10].into_boxed_slice();
-        let (begun, heard) = (Instant::now(), 0);
-        Wire { socket, input: BytesMut::new(), out: BytesMut::new(), written: 0, place, begun, heard }
-    }
-
-    /// Writes what the socket takes without a long wait; true once nothing is left to write. If the server takes only a
-    /// few bytes at a time, returns after 0.2 s.
-    pub(super) fn write_out(&mut self) -> io::Result<bool> {
-        let until = Instant::now() + WRITE_TIMEOUT;
-        while let Some(rest) = self.out.get(self.written..).filter(|rest| !rest.is_empty()) {
-            if Instant::now() >= until {
-                return Ok(false);
-            }
-            match self.socket.write(rest) {
-                Ok(0) => return Err(ErrorKind::WriteZero.into()),
-                Ok(bytes) => self.written += bytes,
-                Err(error) if is_later(&error) => return Ok(false),
-                Err(error) => return Err(error),
-            }
-        }
-        self.out.clear();
-        self.written = 0;
-        match self.socket.flush() {
-            Ok(()) => Ok(true),
-            Err(error) if is_later(&error) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// Returns the next message, if one arrives within `wait`, and writes waiting bytes in the meantime.
-    pub(super) fn next(&mut self, wait: Duration) -> io::Result<Option<Message>> {
-        let until = Instant::now() + wait;
-        loop {
-            if let Some(message) = self.parse_message()? {
-                return Ok(Some(message));
-            }
-            let written = self.write_out();
-            let left = until.saturating_duration_since(Instant::now());
-            // A server that ends a connection sends the reason first: read it even if nothing can be written.
-            let look = if matches!(written, Ok(true)) { left.max(Duration::from_millis(1)) } else { ATTEMPT_TIMEOUT };
-            match self.read(look) {
-                Ok(0) => {
-                    return Err(io::Error::new(ErrorKind::ConnectionReset, "the server has closed the connection"));
-                }
-                Ok(_) => {}
-                Err(error) if is_later(&error) => _ = written?,
-                Err(error) => return Err(error),
-            }
-            // A server that sends single bytes does not prolong the wait.
-            if left.is_zero() {
-                return self.parse_message();
-            }
-        }
-    }
-
-    fn read(&mut self, wait: Duration) -> io::Result<usize> {
-        self.socket.set_read_timeout(wait)?;
-        let bytes = self.socket.read(&mut self.place)?;
-        self.heard = self.heard.saturating_add(bytes);
-        self.input.extend_from_slice(self.place.get(..bytes).unwrap_or_default());
-        Ok(bytes)
-    }
-
-    fn parse_message(&mut self) -> io::Result<Option<Message>> {
-        let no_server = || io::Error::new(ErrorKind::InvalidData, "the program there is not a PostgreSQL server");
-        match Header::parse(&self.input).map_err(|_| no_server())? {
-            Some(header) if !usize::try_from(header.len()).is_ok_and(|bytes| bytes <= MESSAGE_MAX) => Err(no_server()),
-            Some(_) => Message::parse(&mut self.input).map_err(|_| no_server()),
-            None => Ok(None),
-        }
-    }
-
-    /// Waits for the next message while the connection is opened. Fails if no message arrives in time, or if all
-    /// messages together take too long or are too large.
-    pub(super) fn wait(&mut self) -> io::Result<Message> {
-        let left = OPENING.saturating_sub(self.begun.elapsed());
-        if left.is_zero() {
-            let text = format!("the server has not finished its answers within {} s", OPENING.as_secs());
-            return Err(io::Error::new(ErrorKind::TimedOut, text));
-        }
-        if self.heard > OPENING_BYTES_MAX {
-            let text = format!(
-                "the server sends more than {} MiB while the connection is opened: it is not a PostgreSQL server",
-                OPENING_BYTES_MAX >> 20
-            );
-            return Err(io::Error::new(ErrorKind::InvalidData, text));
-        }
-        let late = || io::Error::new(ErrorKind::TimedOut, format!("no answer for {} s", ANSWER.as_secs()));
-        self.next(left.min(ANSWER))?.ok_or_else(late)
-    }
-
     /// Reads one byte that is not a message: the answer to the request for TLS.
     pub(super) fn wait_for_byte(&mut self) -> io::Result<u8> {
-        let until = Instant::now() + ANSWER;
+        let until = Instant::now() + TLS_ANSWER;
         while Instant::now() < until {
             self.write_out()?;
             let mut byte = [0];
@@ -161,15 +55,6 @@ impl Wire {
             }
         }
         Err(io::Error::new(ErrorKind::ConnectionAborted, "the server does not answer"))
-    }
-
-    /// True if the connection uses TLS.
-    pub(super) fn is_encrypted(&self) -> bool {
-        self.socket.is_encrypted()
-    }
-
-    pub(super) fn into_socket(self) -> Socket {
-        self.socket
     }
 
     /// Runs statements and returns the rows of all of them. The outer error is the connection's, the inner one the
@@ -203,11 +88,8 @@ impl Wire {
     }
 
     /// Terminates the session in order, so that the server logs no warning.
-    pub(super) fn end(mut self) {
-        self.out.clear();
-        self.written = 0;
-        frontend::terminate(&mut self.out);
-        let _ = self.write_out();
+    pub(super) fn end(self) {
+        self.write_last(frontend::terminate);
     }
 }
 
@@ -224,6 +106,9 @@ pub(super) fn row_cells(row: &DataRowBody) -> io::Result<Vec<Option<String>>> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::transports::exchange::{OPENING, OPENING_BYTES_MAX};
+    use crate::transports::socket::Socket;
+    use std::io::Write;
     use std::os::unix::net::UnixStream;
 
     /// A connection to a server that writes `words` over and over, with a pause after each write.

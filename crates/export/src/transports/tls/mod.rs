@@ -25,12 +25,12 @@ const SEALED_AT_ONCE: usize = 256 << 10;
 const RECEIVER_BUFFER_BYTES: u64 = 64 << 10;
 
 /// The TLS settings for a connection of another protocol, to a server with a certificate for its host.
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "kafka", feature = "postgres"))]
 pub(super) fn client_config(files: &TlsFiles) -> io::Result<std::sync::Arc<rustls::ClientConfig>> {
     Ok(Config::read(files)?.client)
 }
 
-#[cfg(feature = "postgres")]
+#[cfg(any(feature = "kafka", feature = "postgres"))]
 pub(super) use faults::io_error as fault;
 
 /// A connection over TLS.
@@ -84,7 +84,7 @@ impl Transport for Tls {
         session.seal(bytes)?;
         // The next call reports any fault from here on: these bytes count as taken.
         session.push_out(true);
-        Ok(TakenPart { bytes: bytes.len(), refused: 0 })
+        Ok(TakenPart { bytes: bytes.len(), ..TakenPart::default() })
     }
 
     fn unconfirmed_bytes(&mut self) -> io::Result<u64> {

@@ -1,8 +1,8 @@
-//! TLS connections to a PostgreSQL server.
+//! TLS connections to databases and brokers.
 
-use crate::transports::stream::WRITE_TIMEOUT;
-use crate::transports::{is_later, tls};
-use crate::{PostgresAddress, SslMode, TlsFiles};
+use super::stream::WRITE_TIMEOUT;
+use super::{is_later, tls};
+use crate::TlsFiles;
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{WebPkiSupportedAlgorithms, ring, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
@@ -14,29 +14,30 @@ use std::time::{Duration, Instant};
 
 /// Longest time for the handshake; after it the server counts as away.
 ///
-/// Bound: for the TLS handshake of a database (`postgres::a_handshake_has_one_time_as_a_whole`). Beyond: the database
+/// Bound: for the TLS handshake of a database or broker (`postgres::a_handshake_has_one_time_as_a_whole`). Beyond: it
 /// counts as away. By: a program that answers in the server's place.
 const HANDSHAKE: Duration = Duration::from_secs(5);
 
-/// Does the handshake and returns the encrypted connection.
+/// Does the handshake and returns the encrypted connection to `host`, called `shown` in errors. The server's
+/// certificate is checked if `is_verified`.
 pub(super) fn socket(
     stream: TcpStream,
     host: &str,
-    address: &PostgresAddress,
+    shown: &str,
+    is_verified: bool,
     files: &TlsFiles,
 ) -> io::Result<TlsSocket> {
-    let shown = address.to_string();
     let name = ServerName::try_from(host.to_owned());
     let name = name.map_err(|_| io::Error::new(ErrorKind::InvalidInput, format!("{host} is not a host name")))?;
-    let config = if address.sslmode == SslMode::VerifyFull { tls::client_config(files)? } else { unverified_config()? };
-    let session = ClientConnection::new(config, name).map_err(|error| tls::fault(&error, &shown, files))?;
+    let config = if is_verified { tls::client_config(files)? } else { unverified_config()? };
+    let session = ClientConnection::new(config, name).map_err(|error| tls::fault(&error, shown, files))?;
     stream.set_write_timeout(Some(WRITE_TIMEOUT))?;
     let mut socket = TlsSocket { session, stream };
     socket.shake_hands().map_err(|error| {
         let wrong = error.get_ref().and_then(|inner| inner.downcast_ref::<Error>());
         wrong.map_or_else(
             || io::Error::new(error.kind(), format!("no TLS with {shown}: {error}")),
-            |wrong| tls::fault(wrong, &shown, files),
+            |wrong| tls::fault(wrong, shown, files),
         )
     })?;
     Ok(socket)

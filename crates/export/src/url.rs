@@ -1,0 +1,33 @@
+//! Parts of the URLs of databases and brokers.
+
+/// Splits an address into host and port. Without a port it is `default`; an IPv6 address is in brackets.
+pub(crate) fn host_and_port(receiver: &str, default: u16) -> Option<(&str, u16)> {
+    let (host, port) = match receiver.strip_prefix('[') {
+        Some(rest) => {
+            let (host, port) = rest.split_once(']')?;
+            (host, port.strip_prefix(':').or(port.is_empty().then_some(""))?)
+        }
+        None => receiver.split_once(':').unwrap_or((receiver, "")),
+    };
+    let port = if port.is_empty() { Some(default) } else { port.parse().ok().filter(|port| *port != 0) };
+    Some((host, port?))
+}
+
+/// Decodes percent-encoding: `%2F` becomes `/`.
+pub(crate) fn decode_percent(text: &str) -> Result<String, String> {
+    let wrong = || "in a URL, % must be followed by two hexadecimal digits, and bytes must be UTF-8 without zeros";
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let [first, tail @ ..] = rest {
+        rest = tail;
+        if *first != b'%' {
+            bytes.push(*first);
+            continue;
+        }
+        let (digits, tail) = tail.split_at_checked(2).ok_or_else(wrong)?;
+        let digits = std::str::from_utf8(digits).ok().filter(|digits| !digits.starts_with('+'));
+        bytes.push(digits.and_then(|digits| u8::from_str_radix(digits, 16).ok()).ok_or_else(wrong)?);
+        rest = tail;
+    }
+    String::from_utf8(bytes).ok().filter(|text| !text.contains('\0')).ok_or_else(|| wrong().to_owned())
+}

@@ -65,7 +65,7 @@ impl Running {
 }
 
 /// A connection that carries 1,000 bytes in one direction and 3,000 in the other, closed by both ends.
-fn converse(lab: &Lab, address: &str) -> SocketAddr {
+pub(crate) fn converse(lab: &Lab, address: &str) -> SocketAddr {
     lab.run_inside(|| {
         let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();

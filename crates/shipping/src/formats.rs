@@ -1,6 +1,7 @@
 //! Selects the writer for each table and format.
 
 use super::gate::{RepeatRequest, RowGate};
+use super::ipfix::{Connections, NatSessions};
 use super::pending_batch::PendingBatch;
 use super::repeats::KeyedGate;
 use super::row_writer::{RowWriter, Shipped};
@@ -28,6 +29,14 @@ impl Shipped for SocketEvents {
     fn msgid(row: &SocketEvent) -> &'static str {
         row.kind.name()
     }
+
+    fn own_writer(
+        format: Format,
+        _: Option<&UlogdTuning>,
+        _: Option<NoteFields>,
+    ) -> Option<Box<dyn RowWriter<SocketEvents>>> {
+        (format == Format::Ipfix).then(|| Box::new(Connections) as Box<dyn RowWriter<SocketEvents>>)
+    }
 }
 
 impl Shipped for FlowEvents {
@@ -47,6 +56,14 @@ impl Shipped for NatEvents {
 
     fn msgid(row: &NatEvent<'_>) -> &'static str {
         row.kind.name()
+    }
+
+    fn own_writer(
+        format: Format,
+        _: Option<&UlogdTuning>,
+        _: Option<NoteFields>,
+    ) -> Option<Box<dyn RowWriter<NatEvents>>> {
+        (format == Format::Ipfix).then(|| Box::new(NatSessions) as Box<dyn RowWriter<NatEvents>>)
     }
 
     fn gate(request: &RepeatRequest) -> Option<Box<dyn RowGate<NatEvents>>> {

@@ -6,6 +6,7 @@ mod check;
 mod database;
 mod formats;
 mod gate;
+mod ipfix;
 mod notes;
 pub mod packer;
 mod pending_batch;

@@ -127,7 +127,7 @@ impl<T: super::Shipped> Shipment<T> {
 /// True if both settings mean the same for the output to `target`.
 fn is_alike(target: &Target, old: &ShipRequest, new: &ShipRequest) -> bool {
     let is_file = matches!(target.address, Address::File(_));
-    let is_tls = matches!(target.address, Address::Tls(_) | Address::Postgres(_));
+    let is_tls = target.may_use_tls();
     (old.when_full, old.queue_max, &old.spool) == (new.when_full, new.queue_max, &new.spool)
         && (!is_file || old.rotation == new.rotation)
         && (!is_tls || old.tls == new.tls)

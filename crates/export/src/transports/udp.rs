@@ -13,6 +13,9 @@ const REFUSAL: Duration = Duration::from_millis(250);
 /// A name is resolved again after this time, in case the receiver has moved.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Sends a datagram.
+pub(super) type SendDatagram<'s> = dyn FnMut(&[u8]) -> io::Result<usize> + 's;
+
 /// A connected UDP socket: if no program receives, the host answers with ICMP and the socket reports an error.
 pub(super) struct Udp {
     receiver: String,
@@ -70,6 +73,28 @@ impl Udp {
         }
     }
 
+    /// Sends messages by `send_all`, which gets a function that sends a datagram.
+    pub(super) fn send_by(
+        &mut self,
+        send_all: &mut dyn FnMut(&mut SendDatagram<'_>) -> io::Result<TakenPart>,
+    ) -> io::Result<TakenPart> {
+        self.take_refusal()?;
+        let socket = self.socket.as_ref().ok_or_else(closed_error)?;
+        let mut refusal = None;
+        let taken = send_all(&mut |datagram| {
+            // The kernel reports a refusal only once, so keep it.
+            socket.send(datagram).inspect_err(|error| {
+                refusal = Some(io::Error::from(error.kind())).filter(|_| is_refusal(error));
+            })
+        });
+        let taken = taken.or_else(|error| if refusal.is_some() { Ok(TakenPart::default()) } else { Err(error) })?;
+        self.refusal = refusal;
+        if taken.bytes > 0 {
+            self.recent.push_back((Instant::now(), taken.bytes));
+        }
+        Ok(taken)
+    }
+
     /// Returns the error if the receiver's host refused an earlier datagram.
     fn take_refusal(&mut self) -> io::Result<()> {
         let told = match (self.refusal.take(), &self.socket) {
@@ -105,21 +130,7 @@ impl Transport for Udp {
     }
 
     fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
-        self.take_refusal()?;
-        let socket = self.socket.as_ref().ok_or_else(closed_error)?;
-        let mut refusal = None;
-        let taken = send_each(batch, at, &mut |message| {
-            // The kernel reports a refusal only once, so keep it.
-            socket.send(message).inspect_err(|error| {
-                refusal = Some(io::Error::from(error.kind())).filter(|_| is_refusal(error));
-            })
-        });
-        let taken = taken.or_else(|error| if refusal.is_some() { Ok(TakenPart::default()) } else { Err(error) })?;
-        self.refusal = refusal;
-        if taken.bytes > 0 {
-            self.recent.push_back((Instant::now(), taken.bytes));
-        }
-        Ok(taken)
+        self.send_by(&mut |send| send_each(batch, at, send))
     }
 
     /// Returns the bytes of the datagrams sent in the last 250 ms, which may still be refused.
@@ -152,11 +163,7 @@ fn is_refusal(error: &io::Error) -> bool {
 
 /// Sends each message from byte `at` on as one datagram, until the buffer is full. A message that is too long for a
 /// datagram counts as refused.
-pub(super) fn send_each(
-    batch: &Batch,
-    at: usize,
-    send: &mut dyn FnMut(&[u8]) -> io::Result<usize>,
-) -> io::Result<TakenPart> {
+pub(super) fn send_each(batch: &Batch, at: usize, send: &mut SendDatagram<'_>) -> io::Result<TakenPart> {
     let mut taken = TakenPart::default();
     let first = batch.count_complete(at);
     for index in first..batch.message_ends().len() {
@@ -174,7 +181,7 @@ pub(super) fn send_each(
     Ok(taken)
 }
 
-fn is_too_long(error: &io::Error) -> bool {
+pub(super) fn is_too_long(error: &io::Error) -> bool {
     error.kind() == ErrorKind::InvalidInput || error.raw_os_error() == Some(sys::Errno::MSGSIZE.0)
 }
 

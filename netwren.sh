@@ -253,7 +253,7 @@ build() {
     say "building the static release binary (1 to 5 min the first time)"
     # With an explicit target, the static flags do not apply to build scripts and proc-macros.
     RUSTFLAGS=${flags% } cargo build --locked --release --package netwren --bin netwren \
-        --features postgres --target "$target" --target-dir "$TARGET_DIR"
+        --features all-receivers --target "$target" --target-dir "$TARGET_DIR"
     # mv replaces the file instead of overwriting it, so an old binary can still be running.
     cp "$TARGET_DIR/$target/release/netwren" "$binary.new"
     mv -f "$binary.new" "$binary"
@@ -382,8 +382,9 @@ need_log_peers() {
         rsyslog-openssl='/usr/lib/*/rsyslog/lmnsd_ossl.so'
 }
 
-# The programs that read our packet files. If they are not available, the tests report it.
+# The programs that read our packet files and flows. If they are not available, the tests report it.
 need_packet_peers() {
+    unpack_packages nfdump=/usr/bin/nfcapd
     unpack_packages wireshark-common=/usr/bin/capinfos tshark=/usr/bin/tshark \
         || say "tshark could not be unpacked: the tests cannot check that it reads our files"
 }
@@ -403,6 +404,38 @@ need_deployment_judges() {
     fi
     say "ATTENTION: these programs could not be installed: their tests will be skipped, each with a message"
     export NETWREN_WITHOUT_PYTHON_TOOLS=1
+}
+
+# A Kafka broker for tests, of which no distribution has a package: its jars, below target/. If they cannot be
+# downloaded, its tests are skipped.
+need_kafka() {
+    local version=4.4.0
+    local jars=$TARGET_DIR/tools/kafka-$version
+    need_packages default-jre-headless=java kcat=kcat
+    [[ ! -d $jars ]] || return 0
+    need_packages maven=mvn
+    say "downloading the jars of Kafka $version (43 MB) into $jars"
+    local work
+    work=$(mktemp -d)
+    # kafka-tools-api of this version was not published, and a broker does not need it.
+    cat >"$work/pom.xml" <<END
+<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0</modelVersion>
+<groupId>netwren</groupId><artifactId>broker</artifactId><version>1</version>
+<dependencies><dependency>
+<groupId>org.apache.kafka</groupId><artifactId>kafka_2.13</artifactId><version>$version</version>
+<exclusions><exclusion>
+<groupId>org.apache.kafka</groupId><artifactId>kafka-tools-api</artifactId>
+</exclusion></exclusions>
+</dependency></dependencies></project>
+END
+    if mvn -q -B -f "$work/pom.xml" dependency:copy-dependencies -DoutputDirectory="$work/jars" >&2; then
+        mkdir -p "$TARGET_DIR/tools"
+        mv "$work/jars" "$jars"
+    else
+        say "ATTENTION: Kafka could not be downloaded: its tests will be skipped, each with a message"
+        export NETWREN_WITHOUT_KAFKA=1
+    fi
+    rm -r "$work"
 }
 
 # No distribution contains lstf. If Go or the module is not available, bench skips lstf and says so.
@@ -436,6 +469,7 @@ test_all() {
     need_log_peers
     need_packet_peers
     need_deployment_judges
+    need_kafka
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)
@@ -492,7 +526,7 @@ documentation() {
 
 # All crates with all features. The arguments are always the same, because cargo compiles a crate again if another
 # selection of packages changes its features.
-readonly WORKSPACE=(--workspace --features netwren/postgres)
+readonly WORKSPACE=(--workspace --features netwren/all-receivers)
 
 # Builds what the tests need. Naming a test makes cargo choose the features of the tests.
 build_for_tests() { cargo build --locked "${WORKSPACE[@]}" --bin xtask --test all; }

@@ -39,6 +39,8 @@ mod hints;
 mod home;
 mod hostile_files;
 mod identity;
+mod ipfix;
+mod kafka;
 mod kill;
 mod lab;
 mod lacking_fields;

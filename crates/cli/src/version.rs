@@ -5,8 +5,9 @@ use runtime::exit::Exit;
 use std::ffi::OsString;
 
 /// The optional parts of the program that are built in.
-const FEATURES: [(&str, bool); 4] = [
+const FEATURES: [(&str, bool); 5] = [
     ("bpf", cfg!(feature = "bpf")),
+    ("kafka", cfg!(feature = "kafka")),
     ("postgres", cfg!(feature = "postgres")),
     ("sqlite", cfg!(feature = "sqlite")),
     ("tls", cfg!(feature = "tls")),

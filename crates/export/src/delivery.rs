@@ -430,6 +430,11 @@ impl Delivery {
     /// Hands messages of the current batch to the transport.
     fn send(&mut self, shared: &OutputShared, at_once: bool) -> io::Result<()> {
         let Some(current) = &mut self.current else { return Ok(()) };
+        if let Some(note) = self.transport.prepare(&current.batch, current.at)? {
+            let mut state = shared.lock();
+            let ledger = state.ledger;
+            state.store.keep_note(note, &ledger);
+        }
         let taken: TakenPart = match at_once {
             true => self.transport.send_without_waiting(&current.batch, current.at)?,
             false => self.transport.send(&current.batch, current.at)?,
@@ -441,6 +446,9 @@ impl Delivery {
             let complaint = self.transport.take_refusal_reason();
             let mut state = shared.lock();
             state.last_error = complaint.or(state.last_error.take());
+        }
+        if taken.repeated > 0 {
+            shared.lock().ledger.resent += taken.repeated;
         }
         if current.at >= current.batch.bytes().len() {
             self.current = None;

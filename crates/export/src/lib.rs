@@ -13,6 +13,7 @@ mod control;
 mod delivery;
 mod fold;
 mod in_flight;
+mod kafka_address;
 mod key;
 mod ledger;
 mod memory;
@@ -31,6 +32,7 @@ mod target;
 mod tls_files;
 mod transports;
 mod typed_row;
+mod url;
 pub mod zstd;
 
 use key::KeyMap;
@@ -38,6 +40,7 @@ use key::KeyMap;
 pub use batch::Batch;
 pub use control::{Control, request_report};
 pub use fold::{FOLD_KEYS_MAX, FoldOutcome, FoldTable, FoldedRecords};
+pub use kafka_address::KafkaAddress;
 pub use key::KeyMaker;
 pub use ledger::{Drops, Ledger};
 pub use memory::MemoryStore;
@@ -55,6 +58,8 @@ pub use status::{OutputReport, ReportFormat, Status, StatusReport};
 pub use store::{PushOutcome, Store, WhenFull};
 pub use target::{Address, Format, Framing, Target, Wire};
 pub use tls_files::TlsFiles;
+#[cfg(feature = "kafka")]
+pub use transports::fuzz_kafka_answers;
 pub use transports::{
     DirectDelivery, PACKER, Rotation, TakenPart, Transport, TransportOptions, check_target, open_transport,
 };

@@ -51,15 +51,21 @@ impl Output {
     /// Starts the thread like [`Output::start`]; the thread passes urgent notices to `tell`.
     pub fn start_telling(
         name: &str,
-        store: Box<dyn Store>,
-        transport: Box<dyn Transport>,
+        mut store: Box<dyn Store>,
+        mut transport: Box<dyn Transport>,
         options: OutputOptions,
         tell: NoticeHandler,
     ) -> io::Result<Output> {
+        // Messages that an earlier run sent without an answer are sent together again: none may be dropped.
+        let together = store.note().and_then(|note| transport.resume(note));
+        if let Some(together) = &together {
+            store.release(together.start)?;
+        }
         let (ledger, delivered_bytes_max) = (store.ledger(), store.delivered_bytes_max());
         let notices = Notices::new(tell, ledger.dropped);
-        let state = OutputState::new(store, ledger);
+        let mut state = OutputState::new(store, ledger);
         let delivery = Delivery::new(transport, state.held, delivered_bytes_max);
+        state.held = together.map_or(state.held, |together| together.end.max(state.held).min(state.store.end()));
         let shared = Arc::new(OutputShared::new(delivery, state));
         let of_thread = Arc::clone(&shared);
         let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&of_thread, notices))?;

@@ -119,6 +119,17 @@ pub trait Store: Send {
     /// Writes everything that must survive, with the counts. Called when a run ends.
     fn sync(&mut self, ledger: &Ledger) -> io::Result<()>;
 
+    /// Keeps a transport's note ([`Transport::prepare`](crate::Transport::prepare)) for a later run, with the counts. A
+    /// fault of the disk is reported by [`Store::fault_text`], and does not keep messages from being sent.
+    fn keep_note(&mut self, note: Vec<u8>, ledger: &Ledger) {
+        let _ = (note, ledger);
+    }
+
+    /// The note of an earlier run.
+    fn note(&self) -> Option<&[u8]> {
+        None
+    }
+
     /// Takes the current counts. Called after they have changed, and at least twice a second.
     fn checkpoint(&mut self, ledger: &Ledger) -> io::Result<()> {
         let _ = ledger;

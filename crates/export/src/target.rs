@@ -1,6 +1,6 @@
 //! Targets: a format and a receiver, as users write them: `syslog+tcp://log.example:6514`, `logemu:/var/log/fw.log`.
 
-use crate::PostgresAddress;
+use crate::{KafkaAddress, PostgresAddress};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -37,6 +37,8 @@ pub enum Format {
     Sqlite,
     /// Rows of a table in a PostgreSQL database.
     Postgres,
+    /// Records for collectors of flows (RFC 7011).
+    Ipfix,
 }
 
 /// Each format with its word and the wires that carry it.
@@ -56,6 +58,7 @@ const FORMATS: &[(&str, Format, &[Wire])] = &[
     #[cfg(feature = "sqlite")]
     ("sqlite", Format::Sqlite, &[Wire::File]),
     ("postgres", Format::Postgres, &[Wire::Postgres]),
+    ("ipfix", Format::Ipfix, &[Wire::Udp]),
 ];
 
 impl Format {
@@ -128,6 +131,8 @@ pub enum Address {
     UnixDatagrams(PathBuf),
     /// A PostgreSQL database.
     Postgres(Box<PostgresAddress>),
+    /// A topic of Kafka.
+    Kafka(Box<KafkaAddress>),
 }
 
 /// How the end of a syslog message is marked in a stream (RFC 6587).
@@ -155,6 +160,17 @@ pub struct Target {
     pub address: Address,
 }
 
+impl Target {
+    /// True if the connection may use TLS, so that the options about certificates apply.
+    pub fn may_use_tls(&self) -> bool {
+        match &self.address {
+            Address::Tls(_) | Address::Postgres(_) => true,
+            Address::Kafka(address) => address.is_encrypted,
+            _ => false,
+        }
+    }
+}
+
 impl FromStr for Target {
     type Err = String;
 
@@ -166,13 +182,17 @@ impl FromStr for Target {
             let address = Address::Postgres(Box::new(PostgresAddress::parse(rest)?));
             return Ok(Target { format: Format::Postgres, framing: Framing::default(), address });
         }
+        if let "kafka" | "kafka+tls" = scheme {
+            let address = Address::Kafka(Box::new(KafkaAddress::parse(rest, scheme == "kafka+tls")?));
+            return Ok(Target { format: Format::Json, framing: Framing::default(), address });
+        }
         let (word, wire_word) = scheme.split_once('+').unwrap_or((scheme, ""));
         #[cfg(not(feature = "sqlite"))]
         if word == "sqlite" {
             return Err("this netwren was built without SQLite (cargo feature `sqlite`)".to_owned());
         }
         let Some((_, format, wires)) = FORMATS.iter().find(|(known, ..)| *known == word) else {
-            let words: Vec<&str> = FORMATS.iter().map(|(word, ..)| *word).collect();
+            let words: Vec<&str> = FORMATS.iter().map(|(word, ..)| *word).chain(["kafka"]).collect();
             return Err(format!("`{word}` is not a message format; the formats are {}", words.join(", ")));
         };
         let wire = Wire::from_word(wire_word).filter(|wire| wires.contains(wire));
@@ -242,6 +262,7 @@ impl fmt::Display for Target {
             Address::Udp(receiver) => write!(f, "{word}+udp://{receiver}"),
             Address::UnixStream(path) | Address::UnixDatagrams(path) => write!(f, "{word}+unix:{}", path.display()),
             Address::Postgres(address) => address.fmt(f),
+            Address::Kafka(address) => address.fmt(f),
         }?;
         match FRAMINGS.iter().find(|(_, framing)| *framing == self.framing) {
             Some((word, _)) => write!(f, "?framing={word}"),
@@ -267,12 +288,15 @@ mod tests {
             "syslog+tcp://log.example:514?framing=newline",
             "syslog-rfc3164+tls://log.example:514?framing=octet-counting",
             "syslog-rfc3164+udp://192.0.2.1:514",
+            "ipfix+udp://collector.example:4739",
             "json:/var/log/fw.json",
             "json+tcp://192.0.2.1:5140",
             "json-v1+unix:/run/collector",
             "logemu:fw.log",
             "pcapng:/tmp/a:b.pcapng",
             "postgres://fw@db.example:5432/logs?table=net.log",
+            "kafka://a.example,b.example:9094/netwren.flows?compression=none",
+            "kafka+tls://fw@a.example/netwren.flows?sasl=plain",
         ] {
             let target: Target = text.parse().unwrap();
             assert_eq!(target.to_string(), text);
@@ -291,6 +315,7 @@ mod tests {
             ("pcap+tcp://a:1", "`pcap+tcp` does not exist; pcap goes to pcap:/PATH"),
             ("syslog:/var/log/x", "syslog goes to syslog+tcp://HOST:PORT, syslog+tls://HOST:PORT"),
             ("syslog+tcp://log.example", "use syslog+tcp://HOST:PORT"),
+            ("ipfix+tcp://a:1", "ipfix goes to ipfix+udp://HOST:PORT"),
             ("syslog+tcp://2001:db8::1:514", "use syslog+tcp://HOST:PORT"),
             ("syslog+tcp://a:0", "is not a receiver: use "),
             ("syslog+tcp:a:1", "is not a receiver: use "),

@@ -410,7 +410,7 @@ struct Noting {
 impl Noting {
     fn take(&self, batch: &Batch, at: usize, most: usize) -> TakenPart {
         let bytes = batch.bytes()[at..].iter().copied().take(most).collect::<Vec<u8>>();
-        let taken = TakenPart { bytes: bytes.len(), refused: 0 };
+        let taken = TakenPart { bytes: bytes.len(), ..TakenPart::default() };
         self.brought.lock().unwrap().push((current().id(), bytes));
         taken
     }
@@ -475,7 +475,7 @@ impl Transport for Resetting {
     fn send(&mut self, batch: &Batch, at: usize) -> std::io::Result<TakenPart> {
         self.check()?;
         let bytes = batch.bytes().len() - at;
-        Ok(TakenPart { bytes, refused: 0 })
+        Ok(TakenPart { bytes, ..TakenPart::default() })
     }
     fn direct_delivery(&self) -> DirectDelivery {
         DirectDelivery::WithoutWait
@@ -486,7 +486,7 @@ impl Transport for Resetting {
             return Err(ErrorKind::ConnectionReset.into());
         }
         self.taken = (batch.bytes().len() - at) as u64;
-        Ok(TakenPart { bytes: self.taken as usize, refused: 0 })
+        Ok(TakenPart { bytes: self.taken as usize, ..TakenPart::default() })
     }
     fn unconfirmed_bytes(&mut self) -> std::io::Result<u64> {
         Ok(self.taken)

@@ -10,6 +10,7 @@
 pub mod authority;
 pub mod conntrack;
 mod families;
+pub mod kafka;
 pub mod knob;
 pub mod lock;
 pub mod mask;

@@ -54,7 +54,7 @@ fn build() -> PathBuf {
     let cargo = std::env::var_os("CARGO").map_or_else(|| PathBuf::from("cargo"), PathBuf::from);
     let status = Command::new(&cargo)
         // The same features as in `./netwren.sh build`.
-        .args(["build", "--quiet", "--package", "netwren", "--bin", "netwren", "--features", "postgres"])
+        .args(["build", "--quiet", "--package", "netwren", "--bin", "netwren", "--features", "all-receivers"])
         .args(["--profile", profile])
         .arg("--target-dir")
         .arg(target)

@@ -50,6 +50,7 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("name_files", host::ethers::fuzz_name_files, &[], NAME_FILES),
     Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
     Target { made: spool_files, ..Target::new("spool_segment", export::fuzz_spool_segment, &[], &[]) },
+    Target::new("kafka_answers", export::fuzz_kafka_answers, &[], KAFKA),
     Target { made: spool_files, ..Target::new("spool_position", export::fuzz_spool_position, &[], &[]) },
     Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
@@ -322,6 +323,21 @@ const ATTRS: &[&[u8]] = &[
     &[8, 0, 1, 0, 1, 2, 3, 4, 12, 0, 2, 0x80, 5, 0, 1, 0, 9, 0, 0, 0],
     &[40, 0, 1, 0, 1, 2, 3, 4],
     &[0, 0, 1, 0, 1, 2, 3, 4],
+];
+
+/// Versions, a topic with one partition, a producer, an answer to messages, a note of a spool.
+const KAFKA: &[&[u8]] = &[
+    &[0, 0, 0, 0, 0, 3, 0, 0, 0, 0, 0, 13, 0, 3, 0, 0, 0, 13, 0, 22, 0, 0, 0, 5],
+    &[
+        0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1, 0, 1, b'a', 0, 0, 0x23, 0x84, 255, 255, 0, 1, b'c', 0, 0, 0, 1, 0, 0, 0, 1,
+        0, 0, 0, 1, b't', 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+    ],
+    &[0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 7, 0, 1],
+    &[
+        0, 0, 0, 1, 0, 1, b't', 0, 0, 0, 1, 0, 0, 0, 0, 0, 45, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,
+        0, 0, 0, 0, 0, 0, 0, 0, 0, 255, 255, 0, 0, 0, 0,
+    ],
+    &[1, 7, 0, 0, 0, 0, 0, 0, 0, 1, 0, 2, 0, 0, 0, 9, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0],
 ];
 
 /// A message with the multi flag and the end of a dump; an error with errno 1.

@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::de::DeTable;
 
 /// The features of released programs, as in `./netwren.sh build`.
-const FEATURES: &str = "postgres";
+const FEATURES: &str = "all-receivers";
 
 const TARGETS: [&str; 2] = ["x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"];
 

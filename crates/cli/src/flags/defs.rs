@@ -874,7 +874,9 @@ pub(crate) const FLAGS: &[Flag] = &[
         Values("TARGET"),
         SHIPPING,
         "Ship rows instead of showing them, to FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH` \
-         (syslog over TCP and TLS: `?framing=newline` for receivers without octet counting), sqlite:PATH or \
+         (syslog over TCP and TLS: `?framing=newline` for receivers without octet counting), \
+         ipfix+udp://HOST:PORT (`nat events`, `sockets --follow`), kafka://BROKER,BROKER/TOPIC (`kafka+tls` with TLS; \
+         `USER@` with `?sasl=` and `passfile=`, or NETWREN_KAFKA_PASSWORD, logs in), sqlite:PATH or \
          postgres://USER@HOST:PORT/DATABASE (rows of a table, which is created if missing; `?sslmode=` and \
          `require_auth=` as in libpq: other hosts are verified by default); may be repeated. The rows of a table get a \
          column `time`, the time at which they were read. An invalid TARGET prints the list of targets. SIGHUP reopens \

@@ -63,7 +63,7 @@ pub(crate) fn ship_request(words: &ParsedWords<'_>) -> Result<Option<ShipRequest
             None => Ok(None),
         };
     }
-    let by_tls = targets.iter().any(|target| matches!(target.address, Address::Tls(_) | Address::Postgres(_)));
+    let by_tls = targets.iter().any(Target::may_use_tls);
     if let Some(flag) = TLS_FLAGS.into_iter().find(|flag| !by_tls && words.is_given(flag)) {
         return Err(format!("--{flag} needs a TLS receiver: --to FORMAT+tls://HOST:PORT"));
     }

@@ -396,6 +396,21 @@ impl Store for Spool {
         }
     }
 
+    fn keep_note(&mut self, note: Vec<u8>, ledger: &Ledger) {
+        self.position.set_note(note);
+        let mut written = self.save(ledger, false);
+        if self.options.sync == SyncWhen::Always {
+            written = written.and_then(|()| self.position.file.sync_data());
+        }
+        if let Err(error) = written {
+            self.note_fault("cannot write the position of the spool", &error, 0);
+        }
+    }
+
+    fn note(&self) -> Option<&[u8]> {
+        Some(&*self.position.saved.note).filter(|note| !note.is_empty())
+    }
+
     fn checkpoint(&mut self, ledger: &Ledger) -> io::Result<()> {
         self.write_out(false);
         let now = sys::clock::monotonic_ns();

@@ -27,6 +27,8 @@ const NUMBERS: usize = 18;
 const TARGET_AT: usize = NUMBERS_AT + 8 * NUMBERS;
 /// After the target, with its own checksum, because older versions ignore these bytes: records held 8, sum 4.
 const HELD_COUNTS_BYTES: usize = 12;
+/// Most bytes of the transport's note. It follows, with its own checksum: length 2, the note, sum 4.
+const NOTE: usize = 256;
 
 /// The state of a spool that is stored in addition to its messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -53,6 +55,8 @@ pub(super) struct Position {
     pub(super) is_clean: bool,
     /// The receiver of the messages.
     pub(super) target: String,
+    /// The transport's note, with which it sends the same messages together again; empty if it has none.
+    pub(super) note: Vec<u8>,
 }
 
 /// The file of the position.
@@ -63,12 +67,21 @@ pub(super) struct PositionFile {
     pub(super) saved: Position,
     pub(super) saved_at: u64,
     boot: u64,
+    /// True if the position has a note that was not written yet.
+    has_new_note: bool,
 }
 
 impl PositionFile {
     /// `boot` is a hash of the kernel's boot id.
     pub(super) fn new(file: File, saved: Position, boot: u64) -> PositionFile {
-        PositionFile { file, saved, saved_at: 0, boot }
+        PositionFile { file, saved, saved_at: 0, boot, has_new_note: false }
+    }
+
+    /// Sets the note to write with the position.
+    pub(super) fn set_note(&mut self, mut note: Vec<u8>) {
+        note.truncate(NOTE);
+        self.has_new_note |= note != self.saved.note;
+        self.saved.note = note;
     }
 
     /// Writes the position if it has changed.
@@ -81,14 +94,16 @@ impl PositionFile {
     ) -> io::Result<()> {
         let saved = &mut self.saved;
         let is_same = (saved.released, saved.end, saved.waiting, saved.is_clean) == (released, end, waiting, is_clean);
-        if is_same && saved.ledger == ledger && self.saved_at > 0 {
+        if is_same && saved.ledger == ledger && self.saved_at > 0 && !self.has_new_note {
             return Ok(());
         }
         saved.sequence += 1;
         (saved.released, saved.end, saved.waiting) = (released, end, waiting);
         (saved.ledger, saved.is_clean, saved.boot) = (ledger, is_clean, self.boot);
         (saved.clock, saved.wall, saved.uptime) = (clock, sys::clock::wall_ns(), sys::clock::boottime_ns());
-        saved.write(&self.file)
+        saved.write(&self.file)?;
+        self.has_new_note = false;
+        Ok(())
     }
 }
 
@@ -133,7 +148,11 @@ impl Position {
         put(&mut bytes, 8, &sum.to_le_bytes());
         let held = self.ledger.held.to_le_bytes();
         bytes.extend_from_slice(&held);
-        bytes.extend_from_slice(&held_sum(sum, held).to_le_bytes());
+        bytes.extend_from_slice(&chained_sum(sum, &held).to_le_bytes());
+        let note = self.note.get(..NOTE).unwrap_or(&self.note);
+        bytes.extend_from_slice(&(note.len() as u16).to_le_bytes());
+        bytes.extend_from_slice(note);
+        bytes.extend_from_slice(&chained_sum(sum, note).to_le_bytes());
         bytes
     }
 
@@ -156,11 +175,17 @@ impl Position {
             place.and_then(|rest| rest.first_chunk().copied()).map_or(0, u64::from_le_bytes)
         };
         let dropped = Drops { full: number(8), age: number(9), lost: number(10), end: number(11), refused: number(12) };
-        let held = slot.get(TARGET_AT + target..).and_then(<[u8]>::first_chunk::<HELD_COUNTS_BYTES>);
-        let held = held.and_then(|held| {
+        let later = slot.get(TARGET_AT + target..).unwrap_or_default();
+        let held = later.first_chunk::<HELD_COUNTS_BYTES>().and_then(|held| {
             let (count, sum) = (held.first_chunk()?, held.last_chunk()?);
-            let is_whole = held_sum(crc32fast::hash(body), *count) == u32::from_le_bytes(*sum);
+            let is_whole = chained_sum(crc32fast::hash(body), count) == u32::from_le_bytes(*sum);
             is_whole.then_some(u64::from_le_bytes(*count))
+        });
+        let note = later.get(HELD_COUNTS_BYTES..).and_then(|rest| {
+            let (length, rest) = rest.split_first_chunk()?;
+            let (note, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
+            let is_whole = chained_sum(crc32fast::hash(body), note) == u32::from_le_bytes(*rest.first_chunk()?);
+            (is_whole && note.len() <= NOTE).then(|| note.to_vec())
         });
         let ledger = Ledger {
             seen: number(4),
@@ -184,6 +209,7 @@ impl Position {
             boot: number(17) >> 1,
             is_clean: number(17) & 1 == 1,
             target,
+            note: note.unwrap_or_default(),
         }))
     }
 
@@ -212,11 +238,11 @@ impl Position {
     }
 }
 
-/// Checksum of the number of held records. It includes `sum`, the slot's checksum, so a number left by an earlier
-/// write does not match.
-fn held_sum(sum: u32, held: [u8; 8]) -> u32 {
+/// Checksum of what follows the slot. It includes `sum`, the slot's checksum, so bytes left by an earlier write do not
+/// match.
+fn chained_sum(sum: u32, bytes: &[u8]) -> u32 {
     let mut hasher = Hasher::new_with_initial(sum);
-    hasher.update(&held);
+    hasher.update(bytes);
     hasher.finalize()
 }
 
@@ -253,6 +279,7 @@ mod tests {
             boot: 16,
             is_clean: true,
             target: "json:/ä".repeat(200),
+            note: vec![7; 300],
         }
     }
 
@@ -265,10 +292,11 @@ mod tests {
         position(2).write(&file).unwrap();
         let found = Position::read(&file).unwrap().unwrap().unwrap();
         assert_eq!((found.sequence, found.ledger, found.boot, found.is_clean), (2, position(2).ledger, 16, true));
+        assert_eq!(found.note, [7; NOTE]);
         let mut older = position(3).encode();
-        older.truncate(older.len() - HELD_COUNTS_BYTES);
+        older.truncate(older.len() - HELD_COUNTS_BYTES - NOTE - 6);
         let older = Position::parse(&older).unwrap().unwrap();
-        assert_eq!((older.sequence, older.ledger.held), (3, 0), "of a version that does not write it");
+        assert_eq!((older.sequence, older.ledger.held, older.note), (3, 0, Vec::new()), "of an earlier version");
         assert!(found.target.len() <= TARGET && position(2).target.starts_with(&found.target));
         file.write_all_at(b"torn", 20).unwrap();
         assert_eq!(Position::read(&file).unwrap().unwrap().unwrap().sequence, 1);

@@ -102,7 +102,7 @@ impl File {
     fn write(&mut self, batch: &Batch, at: usize, bytes: &[u8]) -> io::Result<TakenPart> {
         let file = self.file.as_mut().ok_or_else(closed_error)?;
         match file.write(bytes) {
-            Ok(written) if written == bytes.len() => Ok(TakenPart { bytes: written, refused: 0 }),
+            Ok(written) if written == bytes.len() => Ok(TakenPart { bytes: written, ..TakenPart::default() }),
             Ok(written) => match self.cut_back(batch, at, written) {
                 taken if taken.bytes > 0 => Ok(taken),
                 _ => Err(with_object(
@@ -124,11 +124,11 @@ impl File {
         let whole = batch.start_of(batch.count_complete(at + written));
         let torn = (at + written).saturating_sub(whole.max(at));
         let Some(file) = self.file.as_ref().filter(|_| self.is_regular && torn > 0) else {
-            return TakenPart { bytes: written, refused: 0 };
+            return TakenPart { bytes: written, ..TakenPart::default() };
         };
         let cut = file.metadata().and_then(|facts| file.set_len(facts.len().saturating_sub(torn as u64)));
         let bytes = if cut.is_ok() { written - torn } else { written };
-        TakenPart { bytes, refused: 0 }
+        TakenPart { bytes, ..TakenPart::default() }
     }
 }
 

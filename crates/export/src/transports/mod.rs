@@ -1,10 +1,21 @@
 //! Transports: the connections to receivers.
 
+#[cfg(all(feature = "tls", any(feature = "kafka", feature = "postgres")))]
+mod encrypted;
+#[cfg(any(feature = "kafka", feature = "postgres"))]
+mod exchange;
 mod file;
+mod ipfix;
+#[cfg(feature = "kafka")]
+mod kafka;
 mod packing;
 #[cfg(feature = "postgres")]
 mod postgres;
 mod rotation;
+#[cfg(any(feature = "kafka", feature = "postgres"))]
+mod secret_file;
+#[cfg(any(feature = "kafka", feature = "postgres"))]
+mod socket;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod stream;
@@ -16,8 +27,11 @@ mod unix;
 
 use crate::{Address, Batch, Target, TlsFiles};
 use std::io;
+use std::ops::Range;
 use std::path::Path;
 
+#[cfg(feature = "kafka")]
+pub use kafka::fuzz_kafka_answers;
 pub use packing::PACKER;
 pub use rotation::Rotation;
 
@@ -33,6 +47,8 @@ pub struct TakenPart {
     pub bytes: usize,
     /// Messages among them that can never be sent.
     pub refused: u64,
+    /// Messages among them that the receiver may have twice.
+    pub repeated: u64,
 }
 
 /// Whether the thread that hands messages over may deliver them itself.
@@ -50,6 +66,20 @@ pub enum DirectDelivery {
 pub trait Transport: Send {
     /// Opens the file or connects; gives up after a few seconds.
     fn open(&mut self) -> io::Result<()>;
+
+    /// Takes what an earlier run left in the store by [`Transport::prepare`]. Returns the numbers of the messages that
+    /// must be sent together again; earlier ones were delivered.
+    fn resume(&mut self, note: &[u8]) -> Option<Range<u64>> {
+        let _ = note;
+        None
+    }
+
+    /// Called before each [`Transport::send`]. Returns what the store must keep before these messages are sent, so
+    /// that a later run can send the same ones together again; `None` if it has that already.
+    fn prepare(&mut self, batch: &Batch, at: usize) -> io::Result<Option<Vec<u8>>> {
+        let _ = (batch, at);
+        Ok(None)
+    }
 
     /// Sends messages of `batch` from byte `at` on, as many as the receiver takes without a long wait: none if it
     /// takes nothing for 0.2 s. After an error, the receiver never has a part of a message that looks complete.
@@ -104,7 +134,7 @@ pub trait Transport: Send {
 /// The options of transports.
 #[derive(Debug, Clone, Default)]
 pub struct TransportOptions {
-    /// The beginning of each new file.
+    /// The beginning of each new file; the templates of IPFIX.
     pub file_header: Vec<u8>,
     /// Certificates.
     pub tls: TlsFiles,
@@ -121,6 +151,9 @@ pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<
         }
         Address::File(path) => Box::new(file::File::new(path, options.file_header, options.rotation)),
         Address::Tcp(receiver) => Box::new(tcp::Tcp::new(receiver)),
+        Address::Udp(receiver) if target.format == crate::Format::Ipfix => {
+            Box::new(ipfix::Ipfix::new(receiver, options.file_header))
+        }
         Address::Udp(receiver) => Box::new(udp::Udp::new(receiver)),
         #[cfg(feature = "tls")]
         Address::Tls(receiver) => Box::new(tls::Tls::new(receiver, options.tls)),
@@ -132,6 +165,10 @@ pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<
         Address::Postgres(address) => Box::new(postgres::Database::new(*address, &options.file_header, options.tls)),
         #[cfg(not(feature = "postgres"))]
         Address::Postgres(_) => return Err(without_postgres()),
+        #[cfg(feature = "kafka")]
+        Address::Kafka(address) => Box::new(kafka::Producing::new(*address, options.tls)),
+        #[cfg(not(feature = "kafka"))]
+        Address::Kafka(_) => return Err(without_kafka()),
     })
 }
 
@@ -140,6 +177,10 @@ pub fn check_target(target: &Target, files: &TlsFiles) -> io::Result<Vec<String>
     match &target.address {
         Address::Tls(_) => check_tls(files),
         Address::Postgres(address) => check_postgres(address, files),
+        #[cfg(not(feature = "kafka"))]
+        Address::Kafka(_) => Err(without_kafka()),
+        #[cfg(feature = "kafka")]
+        Address::Kafka(address) if address.is_encrypted => check_tls(files),
         Address::File(path) => check_file(path, target.format).map(|()| Vec::new()),
         _ => Ok(Vec::new()),
     }
@@ -198,6 +239,12 @@ fn check_tls(files: &TlsFiles) -> io::Result<Vec<String>> {
 #[cfg(not(feature = "postgres"))]
 fn without_postgres() -> io::Error {
     let text = "this netwren was built without PostgreSQL (cargo feature `postgres`; `./netwren.sh build` has it)";
+    io::Error::new(io::ErrorKind::Unsupported, text)
+}
+
+#[cfg(not(feature = "kafka"))]
+fn without_kafka() -> io::Error {
+    let text = "this netwren was built without Kafka (cargo feature `kafka`; `./netwren.sh build` has it)";
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 

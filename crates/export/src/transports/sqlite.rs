@@ -137,7 +137,7 @@ impl Database {
     /// Inserts the messages of `batch` from `first` on.
     fn insert(db: &mut Connection, table: &Table, batch: &Batch, first: usize) -> rusqlite::Result<TakenPart> {
         let transaction = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let mut taken = TakenPart { bytes: batch.bytes().len() - batch.start_of(first), refused: 0 };
+        let mut taken = TakenPart { bytes: batch.bytes().len() - batch.start_of(first), ..TakenPart::default() };
         let mut insert = transaction.prepare(&table.insert())?;
         let mut cells: Vec<TypedValue<'_>> = Vec::new();
         for message in (first..).map_while(|index| batch.message(index)) {

@@ -23,7 +23,7 @@ pub(super) fn write_some(stream: &mut impl Write, batch: &Batch, at: usize) -> i
     let bytes = batch.bytes().get(at..).unwrap_or_default();
     match stream.write(bytes) {
         Ok(0) if !bytes.is_empty() => Err(io::ErrorKind::WriteZero.into()),
-        Ok(bytes) => Ok(TakenPart { bytes, refused: 0 }),
+        Ok(bytes) => Ok(TakenPart { bytes, ..TakenPart::default() }),
         Err(error) if is_later(&error) => Ok(TakenPart::default()),
         Err(error) => Err(error),
     }

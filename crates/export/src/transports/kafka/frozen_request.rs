@@ -1,0 +1,93 @@
+//! The note with which a later run repeats a request exactly: a broker stores a batch once if it gets the same messages
+//! with the same numbers again.
+
+/// The first byte of a note.
+const VERSION: u8 = 1;
+
+/// A producer, the next number in its sequence, and the partition to which the sequence belongs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Producer {
+    pub(super) id: i64,
+    pub(super) epoch: i16,
+    pub(super) partition: i32,
+    pub(super) sequence: i32,
+}
+
+impl Producer {
+    /// Counts records that the broker has stored. The sequence begins again at 0 after 2³¹ − 1.
+    pub(super) fn advance(&mut self, records: u32) {
+        self.sequence = (self.sequence as u32).wrapping_add(records) as i32 & i32::MAX;
+    }
+}
+
+/// Messages that are sent together, and again together until the broker has answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct FrozenRequest {
+    /// Number of the first message.
+    pub(super) first: u64,
+    /// Number of the last one, plus one.
+    pub(super) end: u64,
+    /// True if a connection or a run ended before the broker had answered.
+    pub(super) is_doubtful: bool,
+}
+
+impl FrozenRequest {
+    pub(super) fn records(&self) -> u32 {
+        u32::try_from(self.end - self.first).unwrap_or(u32::MAX)
+    }
+}
+
+/// Encodes the note about a request.
+pub(super) fn encode(producer: &Producer, request: &FrozenRequest) -> Vec<u8> {
+    let mut note = vec![VERSION];
+    note.extend_from_slice(&producer.id.to_le_bytes());
+    note.extend_from_slice(&producer.epoch.to_le_bytes());
+    note.extend_from_slice(&producer.partition.to_le_bytes());
+    note.extend_from_slice(&producer.sequence.to_le_bytes());
+    note.extend_from_slice(&request.first.to_le_bytes());
+    note.extend_from_slice(&request.end.to_le_bytes());
+    note
+}
+
+/// Decodes a note; `None` for one of another version.
+pub(super) fn decode(note: &[u8]) -> Option<(Producer, FrozenRequest)> {
+    let mut rest = note.strip_prefix(&[VERSION])?;
+    let id = i64::from_le_bytes(take(&mut rest)?);
+    let epoch = i16::from_le_bytes(take(&mut rest)?);
+    let partition = i32::from_le_bytes(take(&mut rest)?);
+    let sequence = i32::from_le_bytes(take(&mut rest)?);
+    let (first, end) = (u64::from_le_bytes(take(&mut rest)?), u64::from_le_bytes(take(&mut rest)?));
+    let is_legal = rest.is_empty() && first < end && partition >= 0 && sequence >= 0;
+    is_legal.then_some((Producer { id, epoch, partition, sequence }, FrozenRequest { first, end, is_doubtful: true }))
+}
+
+fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
+    let (number, more) = rest.split_first_chunk()?;
+    *rest = more;
+    Some(*number)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_note_is_read_as_it_was_written() {
+        let producer = Producer { id: i64::MAX, epoch: 3, partition: 11, sequence: i32::MAX };
+        let request = FrozenRequest { first: 5, end: 900, is_doubtful: false };
+        let note = encode(&producer, &request);
+        assert_eq!(decode(&note), Some((producer, FrozenRequest { is_doubtful: true, ..request })));
+        for length in 0..note.len() {
+            assert_eq!(decode(&note[..length]), None, "{length}");
+        }
+        assert_eq!((decode(&encode(&producer, &FrozenRequest { end: 5, ..request })), decode(b"\x02")), (None, None));
+    }
+
+    #[test]
+    fn a_sequence_begins_again() {
+        let mut producer = Producer { id: 1, epoch: 0, partition: 0, sequence: i32::MAX - 1 };
+        producer.advance(3);
+        assert_eq!(producer.sequence, 1);
+    }
+}

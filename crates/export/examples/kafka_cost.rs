@@ -1,10 +1,11 @@
 //! The rate of messages from memory to a topic.
 //!
 //! `cargo run --profile quick -p export --features kafka --example kafka_cost kafka://127.0.0.1:9092/TOPIC [SPOOL]`
-#![allow(clippy::unwrap_used, clippy::print_stdout)]
+#![allow(clippy::print_stdout)]
 
 use export::{Batch, MemoryStore, Output, OutputOptions, Spool, SpoolOptions, Store, TransportOptions, WhenFull};
-use std::io::Write;
+use std::error::Error;
+use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 /// Messages that are sent.
@@ -12,19 +13,21 @@ const MESSAGES: u64 = 3_000_000;
 /// Messages that are handed over at once.
 const AT_ONCE: u64 = 800;
 
-fn main() {
+fn main() -> Result<(), Box<dyn Error>> {
     let mut words = std::env::args().skip(1);
-    let Some(url) = words.next() else { return println!("usage: kafka_cost kafka://BROKER/TOPIC [SPOOL]") };
+    let url = words.next().ok_or("usage: kafka_cost kafka://BROKER/TOPIC [SPOOL]")?;
     let store: Box<dyn Store> = match words.next() {
-        Some(dir) => Box::new(Spool::open(dir.as_ref(), &url, SpoolOptions::new(256 << 20)).unwrap().0),
+        Some(dir) => Box::new(
+            Spool::open(dir.as_ref(), &url, SpoolOptions::new(256 << 20)).map_err(|error| error.to_string())?.0,
+        ),
         None => Box::new(MemoryStore::new(64 << 20)),
     };
-    let transport = export::open_transport(&url.parse().unwrap(), TransportOptions::default()).unwrap();
+    let transport = export::open_transport(&url.parse()?, TransportOptions::default())?;
     let options = OutputOptions { when_full: WhenFull::Block, drain: Duration::from_secs(60) };
-    let mut output = Output::start("kafka", store, transport, options).unwrap();
+    let mut output = Output::start("kafka", store, transport, options)?;
     let begun = Instant::now();
     for first in (0..MESSAGES).step_by(AT_ONCE as usize) {
-        output.push(rows(first), &|| false);
+        output.push(rows(first)?, &|| false);
     }
     while output.status().ledger.delivered < MESSAGES && begun.elapsed() < Duration::from_secs(300) {
         std::thread::sleep(Duration::from_millis(1));
@@ -32,10 +35,11 @@ fn main() {
     let took = begun.elapsed().as_secs_f64();
     let delivered = output.finish(&|| false).ledger.delivered;
     println!("{delivered} messages in {took:.2} s, {:.0}/s", delivered as f64 / took);
+    Ok(())
 }
 
 /// Rows of flows as JSON, of about 300 bytes each.
-fn rows(first: u64) -> Batch {
+fn rows(first: u64) -> io::Result<Batch> {
     let mut batch = Batch::new();
     for number in first..first + AT_ONCE {
         let row = format_args!(
@@ -52,8 +56,8 @@ fn rows(first: u64) -> Batch {
             number * 12_345 % 100_000,
             number % 9000 + 200
         );
-        batch.bytes_mut().write_fmt(row).unwrap();
+        batch.bytes_mut().write_fmt(row)?;
         batch.end_message();
     }
-    batch
+    Ok(batch)
 }

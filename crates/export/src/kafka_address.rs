@@ -1,4 +1,4 @@
-//! The address of a Kafka topic: `kafka://[USER@]BROKER[:PORT][,BROKER…]/TOPIC[?sasl=…&passfile=…&compression=…]`.
+//! The address of a Kafka topic: `kafka://[USER@]BROKER[:PORT][,BROKER…]/TOPIC`, with parameters after a `?`.
 
 use crate::url::{decode_percent, host_and_port};
 use std::fmt;
@@ -116,7 +116,8 @@ impl KafkaAddress {
     /// Applies one parameter after the question mark.
     fn take(&mut self, pair: &str) -> Result<(), String> {
         let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
-        let login = self.login.as_mut().ok_or_else(|| format!("{} needs a user: kafka://USER@…", key.escape_default()));
+        let no_user = || format!("{} needs a user: kafka://USER@…", key.escape_default());
+        let login = self.login.as_mut().ok_or_else(no_user);
         match key {
             "format" if value == "json" => Ok(()),
             "format" => Err("the format of messages in Kafka is json".to_owned()),

@@ -108,7 +108,7 @@ fn put_v6(out: &mut Vec<u8>, addr: Addr) {
 }
 
 /// Writes sessions of NAT: a record when one is created, and one when it is deleted. RFC 8158 has no events for other
-/// changes, and none for sessions between IPv6 addresses.
+/// changes, and none for sessions between IPv6 addresses; the latter are counted.
 pub(super) struct NatSessions;
 
 impl RowWriter<NatEvents> for NatSessions {
@@ -117,7 +117,15 @@ impl RowWriter<NatEvents> for NatSessions {
     }
 
     fn takes(&self, row: &NatEvent<'_>) -> bool {
-        matches!(row.kind, NatEventKind::New | NatEventKind::Destroy) && nat44(row).is_some()
+        is_session(row) && nat44(row).is_some()
+    }
+
+    fn misses(&self, row: &NatEvent<'_>) -> bool {
+        is_session(row)
+    }
+
+    fn lacks_place(&self) -> Option<&'static str> {
+        Some("IPFIX has no event for NAT between IPv6 addresses: ship them as json")
     }
 
     fn file_header(&mut self) -> Vec<u8> {
@@ -138,13 +146,18 @@ impl RowWriter<NatEvents> for NatSessions {
     }
 }
 
+/// True if a session of NAT begins or ends.
+fn is_session(row: &NatEvent<'_>) -> bool {
+    let is_nat = row.entry.nat().is_some_and(|nat| nat != NatKind::None);
+    is_nat && matches!(row.kind, NatEventKind::New | NatEventKind::Destroy)
+}
+
 /// An IPv4 address and a port.
 type End = ([u8; 4], u16);
 
-/// Source and destination before and after NAT; `None` if nothing is rewritten, or not between IPv4 addresses.
+/// Source and destination before and after NAT; `None` for IPv6.
 fn nat44(row: &NatEvent<'_>) -> Option<[End; 4]> {
     let (orig, reply) = (&row.entry.orig, &row.entry.reply);
-    row.entry.nat().filter(|nat| *nat != NatKind::None)?;
     let end = |addr: Addr, port: Option<u16>| match addr {
         Addr::V4(bytes) => Some((bytes, port.unwrap_or(0))),
         Addr::V6(_) => None,
@@ -296,7 +309,15 @@ mod tests {
         let update = NatEvent { kind: NatEventKind::Update, ..event };
         let plain = Conntrack { reply: tuple(server, 53, client, 0x1111), ..entry };
         assert_eq!(record(&mut NatSessions, &update), "");
-        assert_eq!(record(&mut NatSessions, &NatEvent { entry: &plain, ..event }), "");
+        let plain = NatEvent { entry: &plain, ..event };
+        assert_eq!(record(&mut NatSessions, &plain), "");
+        let [v6, other] = [7, 8].map(|byte| Addr::V6([byte; 16]));
+        let orig = CtTuple { src: v6, dst: v6, ..tuple(client, 1, server, 2) };
+        let entry = Conntrack { family: 10, orig, reply: CtTuple { src: v6, dst: other, ..orig }, ..Conntrack::EMPTY };
+        let nat66 = NatEvent { entry: &entry, ..event };
+        assert_eq!(record(&mut NatSessions, &nat66), "");
+        let misses = [update, plain, nat66].map(|event| NatSessions.misses(&event));
+        assert_eq!(misses, [false, false, true]);
     }
 
     #[test]

@@ -274,7 +274,7 @@ impl<T: Shipped> Shipper<T> {
     #[inline]
     fn noted_row(&mut self, row: &T::Row<'_>, cells: &mut dyn RowCells, lookups: &Lookups<'_>, words: &[u8]) {
         if self.chooses && !self.writer.takes(row) {
-            self.pending.left_out += 1;
+            self.pending.left_out += u64::from(self.writer.misses(row));
             return;
         }
         let pending = &mut self.pending;

@@ -21,7 +21,13 @@ pub trait RowWriter<T: Table> {
         true
     }
 
-    /// Why the format has no place for rows that are not taken, for people; `None` if those rows are not missed.
+    /// True if a row that the writer skips is missed: the user asked for it, but the format has no place for it.
+    fn misses(&self, row: &T::Row<'_>) -> bool {
+        let _ = row;
+        true
+    }
+
+    /// Why the format has no place for rows that are missed, for people; `None` if no row is.
     fn lacks_place(&self) -> Option<&'static str> {
         None
     }

@@ -28,7 +28,7 @@ const TARGET_AT: usize = NUMBERS_AT + 8 * NUMBERS;
 /// After the target, with its own checksum, because older versions ignore these bytes: records held 8, sum 4.
 const HELD_COUNTS_BYTES: usize = 12;
 /// Most bytes of the transport's note. It follows, with its own checksum: length 2, the note, sum 4.
-const NOTE: usize = 256;
+const NOTE_BYTES_MAX: usize = 256;
 
 /// The state of a spool that is stored in addition to its messages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl PositionFile {
 
     /// Sets the note to write with the position.
     pub(super) fn set_note(&mut self, mut note: Vec<u8>) {
-        note.truncate(NOTE);
+        note.truncate(NOTE_BYTES_MAX);
         self.has_new_note |= note != self.saved.note;
         self.saved.note = note;
     }
@@ -149,7 +149,7 @@ impl Position {
         let held = self.ledger.held.to_le_bytes();
         bytes.extend_from_slice(&held);
         bytes.extend_from_slice(&chained_sum(sum, &held).to_le_bytes());
-        let note = self.note.get(..NOTE).unwrap_or(&self.note);
+        let note = self.note.get(..NOTE_BYTES_MAX).unwrap_or(&self.note);
         bytes.extend_from_slice(&(note.len() as u16).to_le_bytes());
         bytes.extend_from_slice(note);
         bytes.extend_from_slice(&chained_sum(sum, note).to_le_bytes());
@@ -185,7 +185,7 @@ impl Position {
             let (length, rest) = rest.split_first_chunk()?;
             let (note, rest) = rest.split_at_checked(usize::from(u16::from_le_bytes(*length)))?;
             let is_whole = chained_sum(crc32fast::hash(body), note) == u32::from_le_bytes(*rest.first_chunk()?);
-            (is_whole && note.len() <= NOTE).then(|| note.to_vec())
+            (is_whole && note.len() <= NOTE_BYTES_MAX).then(|| note.to_vec())
         });
         let ledger = Ledger {
             seen: number(4),
@@ -292,9 +292,9 @@ mod tests {
         position(2).write(&file).unwrap();
         let found = Position::read(&file).unwrap().unwrap().unwrap();
         assert_eq!((found.sequence, found.ledger, found.boot, found.is_clean), (2, position(2).ledger, 16, true));
-        assert_eq!(found.note, [7; NOTE]);
+        assert_eq!(found.note, [7; NOTE_BYTES_MAX]);
         let mut older = position(3).encode();
-        older.truncate(older.len() - HELD_COUNTS_BYTES - NOTE - 6);
+        older.truncate(older.len() - HELD_COUNTS_BYTES - NOTE_BYTES_MAX - 6);
         let older = Position::parse(&older).unwrap().unwrap();
         assert_eq!((older.sequence, older.ledger.held, older.note), (3, 0, Vec::new()), "of an earlier version");
         assert!(found.target.len() <= TARGET && position(2).target.starts_with(&found.target));

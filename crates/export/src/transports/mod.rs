@@ -166,7 +166,7 @@ pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<
         #[cfg(not(feature = "postgres"))]
         Address::Postgres(_) => return Err(without_postgres()),
         #[cfg(feature = "kafka")]
-        Address::Kafka(address) => Box::new(kafka::Producing::new(*address, options.tls)),
+        Address::Kafka(address) => Box::new(kafka::KafkaProducer::new(*address, options.tls)),
         #[cfg(not(feature = "kafka"))]
         Address::Kafka(_) => return Err(without_kafka()),
     })

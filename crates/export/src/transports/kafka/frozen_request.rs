@@ -6,14 +6,14 @@ const VERSION: u8 = 1;
 
 /// A producer, the next number in its sequence, and the partition to which the sequence belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Producer {
+pub(super) struct ProducerState {
     pub(super) id: i64,
     pub(super) epoch: i16,
     pub(super) partition: i32,
     pub(super) sequence: i32,
 }
 
-impl Producer {
+impl ProducerState {
     /// Counts records that the broker has stored. The sequence begins again at 0 after 2³¹ − 1.
     pub(super) fn advance(&mut self, records: u32) {
         self.sequence = (self.sequence as u32).wrapping_add(records) as i32 & i32::MAX;
@@ -38,7 +38,7 @@ impl FrozenRequest {
 }
 
 /// Encodes the note about a request.
-pub(super) fn encode(producer: &Producer, request: &FrozenRequest) -> Vec<u8> {
+pub(super) fn encode(producer: &ProducerState, request: &FrozenRequest) -> Vec<u8> {
     let mut note = vec![VERSION];
     note.extend_from_slice(&producer.id.to_le_bytes());
     note.extend_from_slice(&producer.epoch.to_le_bytes());
@@ -50,7 +50,7 @@ pub(super) fn encode(producer: &Producer, request: &FrozenRequest) -> Vec<u8> {
 }
 
 /// Decodes a note; `None` for one of another version.
-pub(super) fn decode(note: &[u8]) -> Option<(Producer, FrozenRequest)> {
+pub(super) fn decode(note: &[u8]) -> Option<(ProducerState, FrozenRequest)> {
     let mut rest = note.strip_prefix(&[VERSION])?;
     let id = i64::from_le_bytes(take(&mut rest)?);
     let epoch = i16::from_le_bytes(take(&mut rest)?);
@@ -58,7 +58,8 @@ pub(super) fn decode(note: &[u8]) -> Option<(Producer, FrozenRequest)> {
     let sequence = i32::from_le_bytes(take(&mut rest)?);
     let (first, end) = (u64::from_le_bytes(take(&mut rest)?), u64::from_le_bytes(take(&mut rest)?));
     let is_legal = rest.is_empty() && first < end && partition >= 0 && sequence >= 0;
-    is_legal.then_some((Producer { id, epoch, partition, sequence }, FrozenRequest { first, end, is_doubtful: true }))
+    is_legal
+        .then_some((ProducerState { id, epoch, partition, sequence }, FrozenRequest { first, end, is_doubtful: true }))
 }
 
 fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
@@ -74,7 +75,7 @@ mod tests {
 
     #[test]
     fn a_note_is_read_as_it_was_written() {
-        let producer = Producer { id: i64::MAX, epoch: 3, partition: 11, sequence: i32::MAX };
+        let producer = ProducerState { id: i64::MAX, epoch: 3, partition: 11, sequence: i32::MAX };
         let request = FrozenRequest { first: 5, end: 900, is_doubtful: false };
         let note = encode(&producer, &request);
         assert_eq!(decode(&note), Some((producer, FrozenRequest { is_doubtful: true, ..request })));
@@ -86,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_sequence_begins_again() {
-        let mut producer = Producer { id: 1, epoch: 0, partition: 0, sequence: i32::MAX - 1 };
+        let mut producer = ProducerState { id: 1, epoch: 0, partition: 0, sequence: i32::MAX - 1 };
         producer.advance(3);
         assert_eq!(producer.sequence, 1);
     }

@@ -3,7 +3,7 @@
 //! A message is delivered once all replicas in sync have it. Messages are sent together in requests whose bounds do not
 //! change until the broker has answered: with the numbers of an idempotent producer, a broker stores a request once,
 //! however often it arrives. The store keeps these numbers, so that this also holds after the program was killed. Start
-//! reading at [`Producing`]; docs/adr/0045.
+//! reading at [`KafkaProducer`]; docs/adr/0045.
 
 mod broker;
 mod crc32c;
@@ -20,7 +20,7 @@ use super::{TakenPart, Transport, with_object};
 use crate::{Batch, KafkaAddress, TlsFiles};
 use broker::{Broker, shown};
 use error_code::{ErrorCode, Remedy};
-use frozen_request::{FrozenRequest, Producer};
+use frozen_request::{FrozenRequest, ProducerState};
 use requests::Topic;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -44,13 +44,13 @@ const START_PAUSE: Duration = Duration::from_millis(100);
 const IDLE: Duration = Duration::from_secs(240);
 
 /// A producer of messages into one topic.
-pub(super) struct Producing {
+pub(super) struct KafkaProducer {
     address: KafkaAddress,
     tls: TlsFiles,
     /// The key of all messages.
     host: Vec<u8>,
     session: Option<LeaderConnection>,
-    producer: Option<Producer>,
+    producer: Option<ProducerState>,
     request: Option<FrozenRequest>,
     /// True if the store has the numbers of `producer` and `request`.
     is_noted: bool,
@@ -71,10 +71,10 @@ struct LeaderConnection {
     used: Instant,
 }
 
-impl Producing {
+impl KafkaProducer {
     /// Writes to the topic at `address`.
-    pub(super) fn new(address: KafkaAddress, tls: TlsFiles) -> Producing {
-        Producing {
+    pub(super) fn new(address: KafkaAddress, tls: TlsFiles) -> KafkaProducer {
+        KafkaProducer {
             address,
             tls,
             host: sys::fs::host_name(),
@@ -107,13 +107,20 @@ impl Producing {
     /// Returns a connection to the broker that leads the partition of our key, and the partition.
     fn leader(&self) -> io::Result<(Broker, i32)> {
         let mut broker = self.any_broker()?;
+        let (place, partition) = self.ask_until_started(&mut || {
+            let topic = self.topic(&mut broker)?;
+            Ok(self.partition(&topic).and_then(|partition| Ok((topic.leader(partition)?.to_owned(), partition))))
+        })?;
+        let leader = if place == broker.place { broker } else { Broker::open(&place, &self.address, &self.tls)? };
+        Ok((leader, partition))
+    }
+
+    /// Asks until a new topic, or a broker that has just started, is ready. Gives up after [`START`].
+    fn ask_until_started<T>(&self, ask: &mut dyn FnMut() -> io::Result<Result<T, ErrorCode>>) -> io::Result<T> {
         let begun = Instant::now();
         loop {
-            let topic = self.topic(&mut broker)?;
-            let found = self.partition(&topic).and_then(|partition| Ok((topic.leader(partition)?, partition)));
-            match found {
-                Ok((place, partition)) if place == broker.place => return Ok((broker, partition)),
-                Ok((place, partition)) => return Ok((Broker::open(place, &self.address, &self.tls)?, partition)),
+            match ask()? {
+                Ok(answer) => return Ok(answer),
                 Err(code) if code.is_of_start() && begun.elapsed() < START => thread::sleep(START_PAUSE),
                 Err(code) => return Err(code.error(&self.name())),
             }
@@ -142,17 +149,12 @@ impl Producing {
     }
 
     /// Gets a new number for this producer, whose sequence begins at 0.
-    fn new_producer(&self, leader: &mut Broker, partition: i32) -> io::Result<Producer> {
-        let begun = Instant::now();
+    fn new_producer(&self, leader: &mut Broker, partition: i32) -> io::Result<ProducerState> {
         let mut body = Vec::new();
         requests::put_producer(&mut body);
-        loop {
-            match requests::read_producer(&leader.ask(requests::PRODUCER, &body)?)? {
-                Ok((id, epoch)) => return Ok(Producer { id, epoch, partition, sequence: 0 }),
-                Err(code) if code.is_of_start() && begun.elapsed() < START => thread::sleep(START_PAUSE),
-                Err(code) => return Err(code.error(&self.name())),
-            }
-        }
+        let (id, epoch) =
+            self.ask_until_started(&mut || requests::read_producer(&leader.ask(requests::PRODUCER, &body)?))?;
+        Ok(ProducerState { id, epoch, partition, sequence: 0 })
     }
 
     /// The topic, for errors.
@@ -257,7 +259,7 @@ fn more(words: &str) -> String {
     if words.is_empty() { String::new() } else { format!(" ({})", shown(words)) }
 }
 
-impl Transport for Producing {
+impl Transport for KafkaProducer {
     fn open(&mut self) -> io::Result<()> {
         self.close();
         let (mut leader, partition) = self.leader()?;

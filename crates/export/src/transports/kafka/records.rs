@@ -1,7 +1,7 @@
 //! A batch of records, version 2: what brokers store as it is (`DefaultRecordBatch` in Kafka).
 
 use super::crc32c::crc32c;
-use super::frozen_request::Producer;
+use super::frozen_request::ProducerState;
 use super::values::{put_length, put_varint, varint_len};
 use flate2::{Compression, write::GzEncoder};
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ pub(super) fn put_batch<'m>(
     out: &mut Vec<u8>,
     messages: impl Iterator<Item = &'m [u8]>,
     key: &[u8],
-    producer: &Producer,
+    producer: &ProducerState,
     time_ms: i64,
     is_packed: bool,
 ) -> io::Result<()> {
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use std::io::Read;
 
-    const PRODUCER: Producer = Producer { id: 7, epoch: 1, partition: 0, sequence: 40 };
+    const PRODUCER: ProducerState = ProducerState { id: 7, epoch: 1, partition: 0, sequence: 40 };
 
     fn batch(is_packed: bool) -> Vec<u8> {
         let mut out = vec![b'x'; 3];

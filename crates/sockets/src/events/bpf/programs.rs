@@ -218,7 +218,7 @@ fn load(host: &Host, only_netns: u32, hooks: bool) -> Result<(LoadedObject, Vec<
     let pidns = sys::pidns::below_the_first()?.unwrap_or(0);
     let constants: [(&str, &[u8]); 3] =
         [("only_netns", &only_netns.to_ne_bytes()), ("pidns", &pidns.to_ne_bytes()), ("slots", &slots.to_ne_bytes())];
-    let entries = [("recent_conns", slots), ("older_conns", older(host)), ("events", RING_BYTES)];
+    let entries = [("recent_conns", slots), ("older_conns", older_slots(host)), ("events", RING_BYTES)];
     let mut left_out = Vec::new();
     let mut wanted: Vec<&[&'static str]> = vec![&USES, &NAMES];
     if !hooks {
@@ -257,7 +257,7 @@ pub(super) fn slots(host: &Host) -> u32 {
 
 /// Most entries in `older_conns`: a power of two, twice the host's TCP sockets, because more of them may open until
 /// they are read. An entry takes memory only once it is used.
-fn older(host: &Host) -> u32 {
+fn older_slots(host: &Host) -> u32 {
     let wanted = expected::tcp_sockets_of_host(host).saturating_mul(2);
     u32::try_from(wanted).unwrap_or(OLDER_MAX).clamp(OLDER_MIN, OLDER_MAX).next_power_of_two()
 }

@@ -177,6 +177,11 @@ pub(super) mod tests {
         assert_eq!(found(&[SMALL_PEER_WINDOW, |one| one.peer_window.0 = 60_000]), []);
         assert_eq!(found(&[SMALL_PEER_WINDOW, |one| one.min_rtt_us = 300]), []);
         assert_eq!(found(&[SMALL_PEER_WINDOW, |one| one.account.acked = 900_000]), [], "less than the window allows");
+        // The congestion window is about as small, so the kernel counts little of the time for the peer's.
+        let is_both: Change = |one| one.account.rwnd_limited_us = 180_000;
+        assert_eq!(found(&[SMALL_PEER_WINDOW, is_both]), [("small-window", Severity::Warning)]);
+        assert_eq!(found(&[SMALL_PEER_WINDOW, is_both, |one| one.account.acked = 3_900_000]), [], "not a whole one");
+        assert_eq!(found(&[SMALL_PEER_WINDOW, |one| one.account.rwnd_limited_us = 90_000]), []);
     }
 
     #[test]

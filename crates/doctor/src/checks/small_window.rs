@@ -14,7 +14,8 @@ pub(super) const CHECK: Check = Check {
     area: "tcp",
     about: "A connection is slow because the receive window is smaller than the path holds in one round trip.",
     rule: "A connection with a round trip of at least 5 ms sends about one window per round trip, waits for the \
-           peer's window during a tenth of the time with data in flight, and the window is the same at both readings. \
+           peer's window during a tenth of the time with data in flight (a thirtieth if it sends 90 % of a window \
+           per round trip: the congestion window may be nearly as small), and the window is the same at both readings. \
            Or it receives about one own window per round trip, the window is about the same at both readings, and \
            less than half of it is unread. From 100 Mb/s on it is a hint, and if the peer's window does not \
            show whether a small buffer or a slow program limits it.",
@@ -29,8 +30,11 @@ fn is_limited_by_peer(one: &TransferRate<'_>) -> bool {
     // Windows are rounded to their scale.
     let is_same = |before: u32| before.abs_diff(window) <= window / 20;
     let is_steady = window > 0 && one.before.is_some_and(|before| is_same(before.peer_window.0));
-    let is_one_each_trip = one.sent_per_s() >= per_s(window.into(), u64::from(one.now.rtt_us) * 2);
-    let is_much = one.is_much(wait) && wait > one.grown.sndbuf_limited_us;
+    let window_per_trip = per_s(window.into(), one.now.rtt_us.into());
+    let is_one_each_trip = one.sent_per_s() >= window_per_trip / 2;
+    // The congestion window does not grow while the peer's window limits it, so both may be about the same.
+    let is_filled = one.sent_per_s() >= window_per_trip / 10 * 9 && wait.saturating_mul(30) >= one.grown.busy_us;
+    let is_much = (one.is_much(wait) || is_filled) && wait > one.grown.sndbuf_limited_us;
     one.now.min_rtt_us >= LONG_US && is_much && is_steady && is_one_each_trip
 }
 

@@ -18,8 +18,8 @@ pub(crate) const SMALL_MSS: u32 = 400;
 /// A connection without data for longer than this is idle, in milliseconds.
 const ACTIVE_MS: u32 = 5_000;
 
-/// Fewest data segments of a recorded connection.
-const SEGMENTS_MIN: u32 = 10;
+/// Fewest data segments of a recorded connection, unless TCP_CORK holds something back.
+const SEGMENTS_MIN: u64 = 10;
 
 /// Shortest wait of an exchange that may be a delayed acknowledgement, in microseconds (TCP_DELACK_MIN is 40 ms).
 pub(crate) const DELAYED_US: u64 = 30_000;
@@ -77,7 +77,7 @@ impl SmallSegments {
         let mtu = info.pmtu().filter(|mtu| *mtu >= SMALL_PATH)?;
         let is_small = |mss: &u32| (1..SMALL_MSS).contains(mss);
         let one = |mss, is_own, segments| SmallSegments { mss, mtu, is_own, segments, connections: 0 };
-        let is_some = |segments: &u32| *segments >= SEGMENTS_MIN;
+        let is_some = |segments: &u32| u64::from(*segments) >= SEGMENTS_MIN;
         // The kernel sends at most half of the peer's window at once: a small window is not a small MSS.
         let has_room = info.snd_wnd().is_none_or(|window| window > 4 * SMALL_MSS);
         let sent = info.snd_mss().filter(is_small).filter(|_| has_room).zip(info.data_segs_out().filter(is_some));
@@ -267,8 +267,7 @@ impl PaceCensus {
 /// True if the connection sent or received data a short time ago.
 fn is_active(info: &TcpInfo<'_>) -> bool {
     let is_recent = |ms: Option<u32>| ms.is_some_and(|ms| ms < ACTIVE_MS);
-    let has_data = info.data_segs_out().unwrap_or(0).max(info.data_segs_in().unwrap_or(0)) >= SEGMENTS_MIN;
-    has_data && (is_recent(info.last_data_sent_ms()) || is_recent(info.last_data_recv_ms()))
+    is_recent(info.last_data_sent_ms()) || is_recent(info.last_data_recv_ms())
 }
 
 impl Transfer {
@@ -306,9 +305,11 @@ impl Transfer {
         let is_odd = (self.account.duplicates + self.account.overtaken) * 100 >= self.account.sent_segments.max(1);
         let is_long = self.min_rtt_us >= LONG_US;
         let is_in_parts = self.account.waits_for_acks(self.mss) || self.account.is_sent_parts(self.mss);
-        // At any moment, TCP_CORK may hold nothing back.
-        let is_corked = self.is_corked || self.account.waits_for_timer();
-        is_odd || is_long && (is_limited || is_received) || is_in_parts || is_corked
+        // At any moment, TCP_CORK may hold nothing back. If it does, the number of segments does not matter: without
+        // this reading, the next one would also count the time before the option was set.
+        let is_timer = self.account.waits_for_timer();
+        let has_data = self.account.sent_segments.max(self.account.received_segments) >= SEGMENTS_MIN;
+        self.is_corked || has_data && (is_odd || is_long && (is_limited || is_received) || is_in_parts || is_timer)
     }
 }
 
@@ -355,6 +356,8 @@ mod tests {
         let one = Transfer { account, min_rtt_us: 50, ..Transfer::example() };
         assert!(!one.is_corked && one.is_telling());
         let fast = Account { busy_us: 900_000, ..account };
-        assert!(!Transfer { account: fast, ..one }.is_telling());
+        assert!(!Transfer { account: fast, ..one.clone() }.is_telling());
+        let first = Account { sent_segments: 3, received_segments: 3, ..fast };
+        assert!(Transfer { account: first, is_corked: true, ..one }.is_telling());
     }
 }

@@ -80,7 +80,8 @@ pub(super) const INCIDENTS: &[Incident] = &[
         at: Client,
         set_up: &[LINK],
         fault: &[(Server, "sysctl -qw net.ipv4.tcp_rmem='4096 16384 32768'")],
-        traffic: &[SINK, LONG, SEND],
+        // The listener's first window stays: it must be far below what the link carries in a round trip.
+        traffic: &[SINK, (Router, "long_path(0.04); ready()"), SEND],
         ..NONE
     },
     Incident {

@@ -389,11 +389,12 @@ need_packet_peers() {
         || say "tshark could not be unpacked: the tests cannot check that it reads our files"
 }
 
-# The programs that check packaging/kubernetes and packaging/ansible. Debian lacks one of them and has an old version of
-# the other, so they get a Python environment below target/. If they cannot be downloaded, their tests are skipped.
+# The programs that check packaging/kubernetes and packaging/ansible, and OpenTelemetry's own definitions. Debian lacks
+# them or has old versions, so they get a Python environment below target/. If they cannot be downloaded, their tests
+# are skipped.
 need_deployment_judges() {
     local tools=$TARGET_DIR/tools/python
-    local judges=(kubernetes-validate==1.37.0 ansible-lint==26.10.1 ansible-core==2.19.14)
+    local judges=(kubernetes-validate==1.37.0 ansible-lint==26.10.1 ansible-core==2.19.14 opentelemetry-proto==1.45.2)
     if [[ $(cat "$tools/installed" 2>/dev/null) == "${judges[*]}" ]]; then return; fi
     if ! python3 -c 'import ensurepip' 2>/dev/null; then need_packages python3-venv=/no/such/file; fi
     say "installing into $tools: ${judges[*]}"
@@ -438,6 +439,27 @@ END
     rm -r "$work"
 }
 
+# ClickHouse's engine for tests, of which no distribution has a recent package: a Python package below target/. If it
+# cannot be downloaded, or the disk has no room for it, its tests are skipped.
+need_clickhouse() {
+    local version=26.9.0
+    local engine=$TARGET_DIR/tools/chdb-core-$version
+    [[ ! -d $engine ]] || return 0
+    local pip=$TARGET_DIR/tools/python/bin/pip
+    mkdir -p "$TARGET_DIR/tools"
+    say "downloading ClickHouse's engine (180 MB; 540 MB in $engine)"
+    local free
+    free=$(df --output=avail -k "$TARGET_DIR/tools" | tail -n1)
+    if ((free > 2000000)) && "$pip" install --quiet --no-deps --no-compile --retries 2 \
+        --disable-pip-version-check --target "$engine.new" "chdb-core==$version" >&2; then
+        mv "$engine.new" "$engine"
+        return
+    fi
+    rm -rf "$engine.new"
+    say "ATTENTION: ClickHouse's engine could not be downloaded: its tests will be skipped, each with a message"
+    export NETWREN_WITHOUT_CLICKHOUSE=1
+}
+
 # No distribution contains lstf. If Go or the module is not available, bench skips lstf and says so.
 need_lstf() {
     command -v go >/dev/null || return 0
@@ -470,6 +492,7 @@ test_all() {
     need_packet_peers
     need_deployment_judges
     need_kafka
+    need_clickhouse
     need_compiler
     local log start=$SECONDS
     log=$(mktemp)

@@ -5,8 +5,9 @@ use runtime::exit::Exit;
 use std::ffi::OsString;
 
 /// The optional parts of the program that are built in.
-const FEATURES: [(&str, bool); 5] = [
+const FEATURES: [(&str, bool); 6] = [
     ("bpf", cfg!(feature = "bpf")),
+    ("http", cfg!(feature = "http")),
     ("kafka", cfg!(feature = "kafka")),
     ("postgres", cfg!(feature = "postgres")),
     ("sqlite", cfg!(feature = "sqlite")),

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 
 /// How often the transport is asked for confirmations while nothing is sent.
 const CONFIRM_EVERY: Duration = Duration::from_millis(20);
+/// Batches are joined up to this many bytes ([`Transport::gathering`]), and not waited for beyond.
+const GATHERED_BYTES: usize = 4 << 20;
 /// How often an idle connection is checked, so that a vanished receiver is noticed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
@@ -142,6 +144,8 @@ pub(crate) struct Delivery {
     looked: Option<Instant>,
     /// [`Store::delivered_bytes_max`].
     delivered_bytes_max: u64,
+    /// When the last batch was taken.
+    taken_at: Option<Instant>,
 }
 
 /// The next step of an output's thread.
@@ -258,6 +262,7 @@ impl Delivery {
             refused: 0,
             looked: None,
             delivered_bytes_max,
+            taken_at: None,
         }
     }
 
@@ -290,8 +295,14 @@ impl Delivery {
         }
         let mut is_unreadable = false;
         if self.current.is_none() {
+            if let Some(left) = self.left_of_gathering(&state) {
+                return NextStep::Pause(left);
+            }
             match state.store.get(self.next) {
-                Ok(Some(batch)) => self.take(&mut state, batch),
+                Ok(Some(batch)) => {
+                    let batch = self.gather(&mut *state.store, batch);
+                    self.take(&mut state, batch);
+                }
                 Ok(None) => {
                     // The store may have dropped the last messages; the numbers of new ones follow theirs.
                     self.next = state.store.end();
@@ -331,7 +342,31 @@ impl Delivery {
         Some(left.min(Duration::from_millis(50)))
     }
 
+    /// Returns how long to wait for more messages; `None` if those that wait are to be sent, or none wait. At most 50
+    /// ms, because the run may end.
+    fn left_of_gathering(&self, state: &OutputState) -> Option<Duration> {
+        let every = self.transport.gathering()?.every;
+        let waits = self.is_open && state.deadline.is_none() && self.next < state.store.end();
+        // A small store must not fill up while it waits.
+        let is_enough = state.store.bytes() >= self.delivered_bytes_max.min(GATHERED_BYTES as u64);
+        let left = every.saturating_sub(self.taken_at.filter(|_| waits && !is_enough)?.elapsed());
+        (!left.is_zero()).then_some(left.min(Duration::from_millis(50)))
+    }
+
+    /// Joins a batch with those after it, if the transport asks for that. A fault of the store shows at the next one.
+    fn gather(&self, store: &mut dyn Store, mut all: Arc<Batch>) -> Arc<Batch> {
+        let Some(gathering) = self.transport.gathering() else { return all };
+        while all.bytes().len() < GATHERED_BYTES || all.end() < gathering.together {
+            // Without the dropped messages, the numbers of those after them would be wrong.
+            let more = store.get(all.end()).ok().flatten().filter(|more| more.first_number() == all.end());
+            let Some(more) = more else { break };
+            Arc::make_mut(&mut all).join(&more);
+        }
+        all
+    }
+
     fn take(&mut self, state: &mut OutputState, batch: Arc<Batch>) {
+        self.taken_at = Some(Instant::now());
         // An earlier connection delivered the messages before `next`.
         let skipped = usize::try_from(self.next.saturating_sub(batch.first_number())).unwrap_or(0);
         let at = batch.start_of(skipped);

@@ -9,6 +9,7 @@
 mod backoff;
 mod batch;
 mod classes;
+mod clickhouse_address;
 mod control;
 mod delivery;
 mod fold;
@@ -18,6 +19,7 @@ mod key;
 mod ledger;
 mod memory;
 mod notices;
+mod otlp_address;
 mod output;
 mod pack_in_place;
 mod postgres_address;
@@ -38,6 +40,7 @@ pub mod zstd;
 use key::KeyMap;
 
 pub use batch::Batch;
+pub use clickhouse_address::ClickHouseAddress;
 pub use control::{Control, request_report};
 pub use fold::{FOLD_KEYS_MAX, FoldOutcome, FoldTable, FoldedRecords};
 pub use kafka_address::KafkaAddress;
@@ -45,6 +48,7 @@ pub use key::KeyMaker;
 pub use ledger::{Drops, Ledger};
 pub use memory::MemoryStore;
 pub use notices::{NoticeHandler, OutputNotice};
+pub use otlp_address::OtlpAddress;
 pub use output::{Output, OutputMonitor, OutputOptions};
 pub use pack_in_place::pack_in_place;
 pub use postgres_address::{PostgresAddress, PostgresHost, SslMode};
@@ -61,6 +65,8 @@ pub use tls_files::TlsFiles;
 #[cfg(feature = "kafka")]
 pub use transports::fuzz_kafka_answers;
 pub use transports::{
-    DirectDelivery, PACKER, Rotation, TakenPart, Transport, TransportOptions, check_target, open_transport,
+    DirectDelivery, Gathering, PACKER, Rotation, TakenPart, Transport, TransportOptions, check_target, open_transport,
 };
+#[cfg(feature = "http")]
+pub use transports::{fuzz_clickhouse_answers, fuzz_otlp_answers};
 pub use typed_row::{ColumnType, TABLE_PLACE, TableShape, TypedValue, TypedValues, put_typed};

@@ -1,6 +1,6 @@
 //! The address of a PostgreSQL database: `postgres://USER[:PASSWORD]@HOST:PORT/DATABASE[?table=…&sslmode=…]`.
 
-use crate::url::{decode_percent, host_and_port};
+use crate::url::{decode_percent, host_and_port, is_loopback};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -62,9 +62,7 @@ impl PostgresHost {
     fn is_local(&self) -> bool {
         match self {
             PostgresHost::Unix(..) => true,
-            PostgresHost::Tcp(host, _) => {
-                host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-            }
+            PostgresHost::Tcp(host, _) => is_loopback(host),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Targets: a format and a receiver, as users write them: `syslog+tcp://log.example:6514`, `logemu:/var/log/fw.log`.
 
-use crate::{KafkaAddress, PostgresAddress};
+use crate::{ClickHouseAddress, KafkaAddress, OtlpAddress, PostgresAddress};
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -37,6 +37,10 @@ pub enum Format {
     Sqlite,
     /// Rows of a table in a PostgreSQL database.
     Postgres,
+    /// Rows of a table in ClickHouse.
+    ClickHouse,
+    /// Log records of OpenTelemetry.
+    Otlp,
     /// Records for collectors of flows (RFC 7011).
     Ipfix,
 }
@@ -58,7 +62,9 @@ const FORMATS: &[(&str, Format, &[Wire])] = &[
     #[cfg(feature = "sqlite")]
     ("sqlite", Format::Sqlite, &[Wire::File]),
     ("postgres", Format::Postgres, &[Wire::Postgres]),
+    ("clickhouse", Format::ClickHouse, &[Wire::ClickHouse]),
     ("ipfix", Format::Ipfix, &[Wire::Udp]),
+    ("otlp", Format::Otlp, &[Wire::Http, Wire::Https]),
 ];
 
 impl Format {
@@ -88,6 +94,12 @@ pub enum Wire {
     Unix,
     /// The protocol of PostgreSQL.
     Postgres,
+    /// The HTTP interface of ClickHouse.
+    ClickHouse,
+    /// HTTP.
+    Http,
+    /// HTTP over TLS.
+    Https,
 }
 
 impl Wire {
@@ -109,7 +121,9 @@ impl Wire {
             Wire::Tls => format!("{word}+tls://HOST:PORT"),
             Wire::Udp => format!("{word}+udp://HOST:PORT"),
             Wire::Unix => format!("{word}+unix:/PATH"),
-            Wire::Postgres => format!("{word}://USER@HOST:PORT/DATABASE"),
+            Wire::Http => format!("{word}+http://HOST:PORT"),
+            Wire::Https => format!("{word}+https://HOST:PORT"),
+            Wire::Postgres | Wire::ClickHouse => format!("{word}://USER@HOST:PORT/DATABASE"),
         }
     }
 }
@@ -133,6 +147,10 @@ pub enum Address {
     Postgres(Box<PostgresAddress>),
     /// A topic of Kafka.
     Kafka(Box<KafkaAddress>),
+    /// A ClickHouse database.
+    ClickHouse(Box<ClickHouseAddress>),
+    /// A receiver of OpenTelemetry logs.
+    Otlp(Box<OtlpAddress>),
 }
 
 /// How the end of a syslog message is marked in a stream (RFC 6587).
@@ -166,6 +184,8 @@ impl Target {
         match &self.address {
             Address::Tls(_) | Address::Postgres(_) => true,
             Address::Kafka(address) => address.is_encrypted,
+            Address::ClickHouse(address) => address.is_encrypted,
+            Address::Otlp(address) => address.is_encrypted,
             _ => false,
         }
     }
@@ -185,6 +205,14 @@ impl FromStr for Target {
         if let "kafka" | "kafka+tls" = scheme {
             let address = Address::Kafka(Box::new(KafkaAddress::parse(rest, scheme == "kafka+tls")?));
             return Ok(Target { format: Format::Json, framing: Framing::default(), address });
+        }
+        if let "clickhouse" | "clickhouses" = scheme {
+            let address = Address::ClickHouse(Box::new(ClickHouseAddress::parse(rest, scheme == "clickhouses")?));
+            return Ok(Target { format: Format::ClickHouse, framing: Framing::default(), address });
+        }
+        if let "otlp+http" | "otlp+https" | "otlps+http" = scheme {
+            let address = Address::Otlp(Box::new(OtlpAddress::parse(scheme, rest)?));
+            return Ok(Target { format: Format::Otlp, framing: Framing::default(), address });
         }
         let (word, wire_word) = scheme.split_once('+').unwrap_or((scheme, ""));
         #[cfg(not(feature = "sqlite"))]
@@ -263,6 +291,8 @@ impl fmt::Display for Target {
             Address::UnixStream(path) | Address::UnixDatagrams(path) => write!(f, "{word}+unix:{}", path.display()),
             Address::Postgres(address) => address.fmt(f),
             Address::Kafka(address) => address.fmt(f),
+            Address::ClickHouse(address) => address.fmt(f),
+            Address::Otlp(address) => address.fmt(f),
         }?;
         match FRAMINGS.iter().find(|(_, framing)| *framing == self.framing) {
             Some((word, _)) => write!(f, "?framing={word}"),
@@ -297,6 +327,10 @@ mod tests {
             "postgres://fw@db.example:5432/logs?table=net.log",
             "kafka://a.example,b.example:9094/netwren.flows?compression=none",
             "kafka+tls://fw@a.example/netwren.flows?sasl=plain",
+            "clickhouse://fw@a.example:8123/netwren?table=flows",
+            "clickhouses://a.example/netwren",
+            "otlp+http://a.example",
+            "otlp+https://loki.example:3100/otlp/v1/logs",
         ] {
             let target: Target = text.parse().unwrap();
             assert_eq!(target.to_string(), text);
@@ -316,6 +350,7 @@ mod tests {
             ("syslog:/var/log/x", "syslog goes to syslog+tcp://HOST:PORT, syslog+tls://HOST:PORT"),
             ("syslog+tcp://log.example", "use syslog+tcp://HOST:PORT"),
             ("ipfix+tcp://a:1", "ipfix goes to ipfix+udp://HOST:PORT"),
+            ("otlp+grpc://a:4317", "otlp goes to otlp+http://HOST:PORT, otlp+https://HOST:PORT"),
             ("syslog+tcp://2001:db8::1:514", "use syslog+tcp://HOST:PORT"),
             ("syslog+tcp://a:0", "is not a receiver: use "),
             ("syslog+tcp:a:1", "is not a receiver: use "),

@@ -110,7 +110,7 @@ impl ColumnType {
         COLUMN_TYPES.iter().find(|(kind, _)| *kind == self).map_or("", |(_, word)| word)
     }
 
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    #[cfg(any(feature = "http", feature = "postgres", feature = "sqlite"))]
     fn from_word(word: &str) -> ColumnType {
         COLUMN_TYPES.iter().find(|(_, known)| *known == word).map_or(ColumnType::Text, |(kind, _)| *kind)
     }
@@ -150,7 +150,7 @@ impl TableShape {
     }
 
     /// Decodes a header.
-    #[cfg(any(feature = "sqlite", feature = "postgres"))]
+    #[cfg(any(feature = "http", feature = "postgres", feature = "sqlite"))]
     pub(crate) fn of_header(header: &[u8]) -> TableShape {
         let mut values = TypedValues::from_bytes(header);
         let mut text = || match values.next() {
@@ -184,14 +184,14 @@ impl TableShape {
 
 /// Returns for each column of another program's table its index in a row of `columns`. Columns whose names begin with
 /// `_` are left out: the database itself fills them.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn column_indexes(found: &[String], columns: &[(String, ColumnType)]) -> Vec<(String, Option<usize>)> {
     let filled = found.iter().filter(|name| !name.starts_with('_'));
     filled.map(|name| (name.clone(), columns.iter().position(|(ours, _)| ours.eq_ignore_ascii_case(name)))).collect()
 }
 
 /// Quotes a name for SQL.
-#[cfg(any(feature = "sqlite", feature = "postgres"))]
+#[cfg(any(feature = "postgres", feature = "sqlite"))]
 pub(crate) fn quote_name(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }

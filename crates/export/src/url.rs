@@ -13,6 +13,18 @@ pub(crate) fn host_and_port(receiver: &str, default: u16) -> Option<(&str, u16)>
     Some((host, port?))
 }
 
+/// The host of a `HOST:PORT`, without the brackets of an IPv6 address.
+#[cfg(all(feature = "tls", any(feature = "http", feature = "kafka")))]
+pub(crate) fn host_of(place: &str) -> &str {
+    let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
+    host.trim_start_matches('[').trim_end_matches(']')
+}
+
+/// True for the local host.
+pub(crate) fn is_loopback(host: &str) -> bool {
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
 /// Decodes percent-encoding: `%2F` becomes `/`.
 pub(crate) fn decode_percent(text: &str) -> Result<String, String> {
     let wrong = || "in a URL, % must be followed by two hexadecimal digits, and bytes must be UTF-8 without zeros";

@@ -1,4 +1,4 @@
-//! Writes rows as typed values for a database table.
+//! Writes rows as typed values, for database tables and for OpenTelemetry.
 
 use super::row_writer::{RowWriter, Shipped};
 use super::tuning::UlogdTuning;
@@ -22,10 +22,13 @@ struct TypedRows {
 pub(super) fn writer<T: Shipped>(table: &str, target: &Target, columns: &Columns) -> Box<dyn RowWriter<T>> {
     let named = match &target.address {
         Address::Postgres(address) => address.table.clone(),
+        Address::ClickHouse(address) => address.table.clone(),
         _ => None,
     };
     let view = match target.format {
         _ if table != "log" => None,
+        // They have no programs that expect the tables of ulogd2.
+        Format::ClickHouse | Format::Otlp => None,
         Format::Postgres => Some(("ulog".to_owned(), select(ULOG, columns))),
         _ => Some(("ulog_pkt".to_owned(), select(ULOG_PKT, columns))),
     };

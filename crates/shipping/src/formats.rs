@@ -199,9 +199,8 @@ fn rule_class(netns_id: u64, group: u16, prefix: &[u8]) -> u16 {
 /// because they must match the bytes of other programs.
 pub fn has_words(format: Format) -> bool {
     match format {
-        Format::Json | Format::Syslog | Format::Syslog5424 | Format::Syslog3164 | Format::Logemu | Format::Postgres => {
-            true
-        }
+        Format::Json | Format::Syslog | Format::Syslog5424 | Format::Syslog3164 | Format::Logemu => true,
+        Format::ClickHouse | Format::Otlp | Format::Postgres => true,
         #[cfg(feature = "sqlite")]
         Format::Sqlite => true,
         _ => false,
@@ -224,7 +223,7 @@ pub(crate) fn writer<T: Shipped>(
         }
         #[cfg(feature = "sqlite")]
         Format::Sqlite => Some(super::database::writer(table, target, columns)),
-        Format::Postgres => Some(super::database::writer(table, target, columns)),
+        Format::ClickHouse | Format::Otlp | Format::Postgres => Some(super::database::writer(table, target, columns)),
         _ => None,
     };
     let notes = comment.map(|fields| NoteFields::of(columns, fields));

@@ -43,16 +43,7 @@ impl Broker {
     /// Starts a broker on 127.0.0.1, in this network namespace if one is given. Its certificate is `broker.pem` of the
     /// authority, and clients need one of the same authority. Returns `None` and prints a message if a part is missing.
     pub fn start(purpose: &str, netns: Option<&Path>, authority: &Authority) -> Option<Broker> {
-        let tools = std::env::var_os("CARGO_TARGET_DIR")
-            .map_or_else(|| crate::program::workspace().join("target"), PathBuf::from);
-        let jars = tools.join("tools").join(JARS);
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| value == "1");
-        if !jars.is_dir() {
-            let may_lack = !is_set("NETWREN_REQUIRE_TOOLS") || is_set("NETWREN_WITHOUT_KAFKA");
-            assert!(may_lack, "NETWREN_REQUIRE_TOOLS=1, but {} does not exist", jars.display());
-            crate::print_loud(&format!("skipped: a test of {purpose} needs Kafka in {}", jars.display()));
-            return None;
-        }
+        let jars = crate::tool::require_fetched(JARS, "NETWREN_WITHOUT_KAFKA", purpose)?;
         if !crate::tool::require("java") || !crate::tool::require("kcat") || !crate::tool::require("setpriv") {
             return None;
         }

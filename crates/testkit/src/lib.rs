@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
 pub mod authority;
+pub mod clickhouse;
 pub mod conntrack;
 mod families;
 pub mod kafka;
@@ -15,6 +16,7 @@ pub mod knob;
 pub mod lock;
 pub mod mask;
 pub mod netns;
+pub mod otlp;
 pub mod postgres;
 pub mod program;
 pub mod root;

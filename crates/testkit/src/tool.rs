@@ -101,6 +101,26 @@ fn first_version(text: &str) -> Option<Version> {
     })
 }
 
+/// A file or folder below target/tools, which `./netwren.sh test` fills. `None` after a message that the test of
+/// `purpose` is skipped; the variable `without` allows it to be missing.
+///
+/// # Panics
+/// If it is missing although all tools are required.
+#[track_caller]
+pub fn require_fetched(name: &str, without: &str, purpose: &str) -> Option<PathBuf> {
+    let target =
+        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| crate::program::workspace().join("target"), PathBuf::from);
+    let path = target.join("tools").join(name);
+    if path.exists() {
+        return Some(path);
+    }
+    let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| value == "1");
+    let may_lack = !is_set("NETWREN_REQUIRE_TOOLS") || is_set(without);
+    assert!(may_lack, "NETWREN_REQUIRE_TOOLS=1, but {} does not exist", path.display());
+    crate::print_loud(&format!("skipped: a test of {purpose} needs {}", path.display()));
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

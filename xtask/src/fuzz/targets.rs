@@ -50,7 +50,9 @@ pub(crate) const ALL: &[Target] = &[
     Target::new("name_files", host::ethers::fuzz_name_files, &[], NAME_FILES),
     Target::new("syslog_formats", sinks::syslog::fuzz_syslog_formats, &[], SYSLOG_PARTS),
     Target { made: spool_files, ..Target::new("spool_segment", export::fuzz_spool_segment, &[], &[]) },
+    Target::new("clickhouse_answers", export::fuzz_clickhouse_answers, &[], CLICKHOUSE),
     Target::new("kafka_answers", export::fuzz_kafka_answers, &[], KAFKA),
+    Target::new("otlp_answers", export::fuzz_otlp_answers, &[], OTLP),
     Target { made: spool_files, ..Target::new("spool_position", export::fuzz_spool_position, &[], &[]) },
     Target { made: objects, ..Target::new("bpf_object", bpf::fuzz_object, &[], &[]) },
     Target { made: objects_types, ..Target::new("bpf_btf", bpf::fuzz_btf, &[], &[]) },
@@ -323,6 +325,24 @@ const ATTRS: &[&[u8]] = &[
     &[8, 0, 1, 0, 1, 2, 3, 4, 12, 0, 2, 0x80, 5, 0, 1, 0, 9, 0, 0, 0],
     &[40, 0, 1, 0, 1, 2, 3, 4],
     &[0, 0, 1, 0, 1, 2, 3, 4],
+];
+
+/// An error, an answer in chunks, columns of a table, types, a note of a spool.
+const CLICKHOUSE: &[&[u8]] = &[
+    b"HTTP/1.1 404 Not Found\r\nX-ClickHouse-Exception-Code: 60\r\nContent-Length: 8\r\n\r\nCode: 60",
+    b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n3\r\n\x04tim\r\n1;x\r\ne\r\n0\r\n\r\n",
+    b"\x04time\x15DateTime64(9, \'UTC\')\x04port\x10Nullable(UInt16)",
+    b"LowCardinality(Nullable(Enum8('a' = 1, 'b' = 2)))",
+    b"SimpleAggregateFunction(sum, UInt64)",
+    &[2, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 5, 0, 0, 0, 0, 0, 0, 0, 9, 0, 0, 0, 0, 0, 0, 0],
+];
+
+/// Taken in part, refused, later; headers.
+const OTLP: &[&[u8]] = &[
+    b"HTTP/1.1 200 OK\r\nContent-Type: a/x-protobuf\r\nContent-Length: 10\r\n\r\n\x0a\x08\x08\x03\x12\x04late",
+    b"HTTP/1.1 400 Bad Request\r\nContent-Length: 5\r\n\r\n\x12\x03bad",
+    b"HTTP/1.1 503 x\r\nRetry-After: 7\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n\x08\x0e\r\n0\r\n\r\n",
+    b"Authorization=Basic%20abc, X-Scope-OrgID=t1",
 ];
 
 /// Versions, a topic with one partition, a producer, an answer to messages, a note of a spool.

@@ -875,9 +875,11 @@ pub(crate) const FLAGS: &[Flag] = &[
         SHIPPING,
         "Ship rows instead of showing them, to FORMAT:PATH or FORMAT+tcp://HOST:PORT, `+tls`, `+udp`, `+unix:PATH` \
          (syslog over TCP and TLS: `?framing=newline` for receivers without octet counting), \
-         ipfix+udp://HOST:PORT (`nat events`, `sockets --follow`), kafka://BROKER,BROKER/TOPIC (`kafka+tls` with TLS; \
-         `USER@` with `?sasl=` and `passfile=`, or NETWREN_KAFKA_PASSWORD, logs in), sqlite:PATH or \
-         postgres://USER@HOST:PORT/DATABASE (rows of a table, which is created if missing; `?sslmode=` and \
+         ipfix+udp://HOST:PORT (`nat events`, `sockets --follow`), otlp+http://HOST:PORT (OpenTelemetry; `otlp+https` \
+         with TLS, headers in OTEL_EXPORTER_OTLP_HEADERS), kafka://BROKER,BROKER/TOPIC (`kafka+tls` with TLS; \
+         `USER@` with `?sasl=` and `passfile=`, or NETWREN_KAFKA_PASSWORD, logs in), or to a database, whose table is \
+         created if missing: sqlite:PATH, clickhouse://USER@HOST:PORT/DATABASE (`clickhouses` with TLS; \
+         `?table=`, `passfile=` or CLICKHOUSE_PASSWORD), postgres://USER@HOST:PORT/DATABASE (`?sslmode=` and \
          `require_auth=` as in libpq: other hosts are verified by default); may be repeated. The rows of a table get a \
          column `time`, the time at which they were read. An invalid TARGET prints the list of targets. SIGHUP reopens \
          files. Files have mode 0640 at most; links and files of other users are refused",

@@ -33,6 +33,16 @@ pub(super) const OPENING_BYTES_MAX: usize = 1 << 20;
 /// How long one attempt to read an answer waits.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(50);
 
+/// The beginning of text from a server, escaped except for quotes.
+#[cfg(any(feature = "http", feature = "kafka"))]
+pub(super) fn excerpt(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars().take(300) {
+        if matches!(c, '\'' | '"') { out.push(c) } else { out.extend(c.escape_debug()) }
+    }
+    out
+}
+
 /// How messages are separated from each other.
 pub(super) trait Protocol {
     /// A message.
@@ -152,12 +162,13 @@ impl<P: Protocol> Exchange<P> {
     }
 
     /// Begins the limits of [`Exchange::wait`] again, for a question on an open connection.
-    #[cfg(feature = "kafka")]
+    #[cfg(any(feature = "http", feature = "kafka"))]
     pub(super) fn restart(&mut self) {
         (self.begun, self.heard) = (Instant::now(), 0);
     }
 
     /// True if the connection uses TLS.
+    #[cfg(any(feature = "kafka", feature = "postgres"))]
     pub(super) fn is_encrypted(&self) -> bool {
         self.socket.is_encrypted()
     }

@@ -1,20 +1,32 @@
 //! Transports: the connections to receivers.
 
-#[cfg(all(feature = "tls", any(feature = "kafka", feature = "postgres")))]
+#[cfg(feature = "http")]
+mod clickhouse;
+#[cfg(all(feature = "tls", any(feature = "http", feature = "kafka", feature = "postgres")))]
 mod encrypted;
-#[cfg(any(feature = "kafka", feature = "postgres"))]
+#[cfg(any(feature = "http", feature = "kafka", feature = "postgres"))]
 mod exchange;
 mod file;
+#[cfg(any(feature = "http", feature = "kafka"))]
+mod frozen_request;
+#[cfg(feature = "http")]
+mod http;
 mod ipfix;
 #[cfg(feature = "kafka")]
 mod kafka;
+#[cfg(feature = "http")]
+mod marked_request;
+#[cfg(feature = "http")]
+mod otlp;
 mod packing;
 #[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "http")]
+mod protobuf;
 mod rotation;
-#[cfg(any(feature = "kafka", feature = "postgres"))]
+#[cfg(any(feature = "http", feature = "kafka", feature = "postgres"))]
 mod secret_file;
-#[cfg(any(feature = "kafka", feature = "postgres"))]
+#[cfg(any(feature = "http", feature = "kafka", feature = "postgres"))]
 mod socket;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -29,16 +41,19 @@ use crate::{Address, Batch, Target, TlsFiles};
 use std::io;
 use std::ops::Range;
 use std::path::Path;
+use std::time::Duration;
 
 #[cfg(feature = "kafka")]
 pub use kafka::fuzz_kafka_answers;
 pub use packing::PACKER;
 pub use rotation::Rotation;
+#[cfg(feature = "http")]
+pub use {clickhouse::fuzz_clickhouse_answers, otlp::fuzz_otlp_answers};
 
 /// Time limit for a connection to one address of a receiver.
 ///
 /// Bound: for a connection to one address of a receiver. Beyond: the next address is tried. By: a receiver.
-const CONNECT: std::time::Duration = std::time::Duration::from_secs(3);
+const CONNECT: Duration = Duration::from_secs(3);
 
 /// The part of a batch that a transport has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -49,6 +64,15 @@ pub struct TakenPart {
     pub refused: u64,
     /// Messages among them that the receiver may have twice.
     pub repeated: u64,
+}
+
+/// Batches that are joined before a transport gets them, for receivers to which each request is expensive.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Gathering {
+    /// Least time between two joined batches, unless many messages wait or the run ends.
+    pub every: Duration,
+    /// Messages up to this number belong together, however many they are.
+    pub together: u64,
 }
 
 /// Whether the thread that hands messages over may deliver them itself.
@@ -79,6 +103,11 @@ pub trait Transport: Send {
     fn prepare(&mut self, batch: &Batch, at: usize) -> io::Result<Option<Vec<u8>>> {
         let _ = (batch, at);
         Ok(None)
+    }
+
+    /// How messages are gathered before they are handed over; `None` if each batch is sent as soon as possible.
+    fn gathering(&self) -> Option<Gathering> {
+        None
     }
 
     /// Sends messages of `batch` from byte `at` on, as many as the receiver takes without a long wait: none if it
@@ -164,11 +193,21 @@ pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<
         #[cfg(feature = "postgres")]
         Address::Postgres(address) => Box::new(postgres::Database::new(*address, &options.file_header, options.tls)),
         #[cfg(not(feature = "postgres"))]
-        Address::Postgres(_) => return Err(without_postgres()),
+        Address::Postgres(_) => return Err(without("PostgreSQL", "postgres")),
         #[cfg(feature = "kafka")]
         Address::Kafka(address) => Box::new(kafka::KafkaProducer::new(*address, options.tls)),
         #[cfg(not(feature = "kafka"))]
-        Address::Kafka(_) => return Err(without_kafka()),
+        Address::Kafka(_) => return Err(without("Kafka", "kafka")),
+        #[cfg(feature = "http")]
+        Address::ClickHouse(address) => {
+            Box::new(clickhouse::ClickHouse::new(*address, &options.file_header, options.tls))
+        }
+        #[cfg(not(feature = "http"))]
+        Address::ClickHouse(_) => return Err(without("ClickHouse", "http")),
+        #[cfg(feature = "http")]
+        Address::Otlp(address) => Box::new(otlp::Otlp::new(*address, &options.file_header, options.tls)),
+        #[cfg(not(feature = "http"))]
+        Address::Otlp(_) => return Err(without("OpenTelemetry", "http")),
     })
 }
 
@@ -178,9 +217,17 @@ pub fn check_target(target: &Target, files: &TlsFiles) -> io::Result<Vec<String>
         Address::Tls(_) => check_tls(files),
         Address::Postgres(address) => check_postgres(address, files),
         #[cfg(not(feature = "kafka"))]
-        Address::Kafka(_) => Err(without_kafka()),
+        Address::Kafka(_) => Err(without("Kafka", "kafka")),
         #[cfg(feature = "kafka")]
         Address::Kafka(address) if address.is_encrypted => check_tls(files),
+        #[cfg(not(feature = "http"))]
+        Address::ClickHouse(_) => Err(without("ClickHouse", "http")),
+        #[cfg(feature = "http")]
+        Address::ClickHouse(address) if address.is_encrypted => check_tls(files),
+        #[cfg(not(feature = "http"))]
+        Address::Otlp(_) => Err(without("OpenTelemetry", "http")),
+        #[cfg(feature = "http")]
+        Address::Otlp(address) if address.is_encrypted => check_tls(files),
         Address::File(path) => check_file(path, target.format).map(|()| Vec::new()),
         _ => Ok(Vec::new()),
     }
@@ -221,7 +268,7 @@ fn check_postgres(address: &crate::PostgresAddress, files: &TlsFiles) -> io::Res
 
 #[cfg(not(feature = "postgres"))]
 fn check_postgres(_: &crate::PostgresAddress, _: &TlsFiles) -> io::Result<Vec<String>> {
-    Err(without_postgres())
+    Err(without("PostgreSQL", "postgres"))
 }
 
 /// Reads the files and checks whether they can be used. Returns a warning if others can read the key. An error names
@@ -236,15 +283,11 @@ fn check_tls(files: &TlsFiles) -> io::Result<Vec<String>> {
     }
 }
 
-#[cfg(not(feature = "postgres"))]
-fn without_postgres() -> io::Error {
-    let text = "this netwren was built without PostgreSQL (cargo feature `postgres`; `./netwren.sh build` has it)";
-    io::Error::new(io::ErrorKind::Unsupported, text)
-}
-
-#[cfg(not(feature = "kafka"))]
-fn without_kafka() -> io::Error {
-    let text = "this netwren was built without Kafka (cargo feature `kafka`; `./netwren.sh build` has it)";
+/// The error for a receiver that this program was built without.
+#[cfg(not(all(feature = "http", feature = "kafka", feature = "postgres")))]
+fn without(receiver: &str, feature: &str) -> io::Error {
+    let text =
+        format!("this netwren was built without {receiver} (cargo feature `{feature}`; `./netwren.sh build` has it)");
     io::Error::new(io::ErrorKind::Unsupported, text)
 }
 

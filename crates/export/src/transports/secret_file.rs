@@ -1,4 +1,4 @@
-//! Files with passwords.
+//! Files and variables of the environment with passwords.
 
 use std::io::{self, ErrorKind};
 use std::path::Path;
@@ -20,4 +20,13 @@ pub(super) fn read(path: &Path) -> io::Result<String> {
         return Err(io::Error::new(ErrorKind::PermissionDenied, text));
     }
     String::from_utf8(text).map_err(|_| failed(ErrorKind::InvalidData.into()))
+}
+
+/// The password in the first line of a file, or in the variable of the environment; empty if there is none.
+#[cfg(any(feature = "http", feature = "kafka"))]
+pub(super) fn password(file: Option<&Path>, variable: &str) -> io::Result<String> {
+    match file {
+        Some(path) => Ok(read(path)?.lines().next().unwrap_or_default().to_owned()),
+        None => Ok(std::env::var(variable).unwrap_or_default()),
+    }
 }

@@ -35,6 +35,7 @@ impl Socket {
     }
 
     /// True if the connection uses TLS.
+    #[cfg(any(feature = "kafka", feature = "postgres"))]
     pub(super) fn is_encrypted(&self) -> bool {
         match self {
             #[cfg(feature = "tls")]

@@ -5,7 +5,7 @@ use super::requests::{self, Api};
 use super::scram::{Hash, Scram};
 use super::values::{malformed, put_string};
 use crate::kafka_address::{KafkaLogin, Mechanism, PASSWORD};
-use crate::transports::exchange::{Exchange, MESSAGE_MAX, Protocol};
+use crate::transports::exchange::{Exchange, MESSAGE_MAX, Protocol, excerpt};
 use crate::transports::socket::Socket;
 use crate::transports::{secret_file, tcp, with_object};
 use crate::{KafkaAddress, TlsFiles};
@@ -53,8 +53,7 @@ impl Broker {
             false => Socket::Tcp(stream),
             #[cfg(feature = "tls")]
             true => {
-                let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
-                let host = host.trim_start_matches('[').trim_end_matches(']');
+                let host = crate::url::host_of(place);
                 let socket = crate::transports::encrypted::socket(stream, host, place, true, tls)?;
                 Socket::Tls(Box::new(socket))
             }
@@ -168,28 +167,20 @@ impl Broker {
         let answer = self.ask(requests::SASL, &body)?;
         match requests::read_sasl(&answer)? {
             Ok(bytes) => Ok(bytes.to_vec()),
-            Err((code, words)) => Err(code.error(&shown(&words))),
+            Err((code, words)) => Err(code.error(&excerpt(&words))),
         }
     }
 }
 
 /// Names that a broker sent, for a message.
 fn words(known: &[String]) -> String {
-    let known: Vec<String> = known.iter().take(8).map(|word| shown(word)).collect();
+    let known: Vec<String> = known.iter().take(8).map(|word| excerpt(word)).collect();
     if known.is_empty() { "none".to_owned() } else { known.join(", ") }
-}
-
-/// The beginning of text from a broker.
-pub(super) fn shown(text: &str) -> String {
-    text.chars().take(200).collect::<String>().escape_debug().to_string()
 }
 
 /// The password: from a file, or from the environment.
 fn password(login: &KafkaLogin) -> io::Result<String> {
-    let found = match &login.passfile {
-        Some(path) => secret_file::read(path)?.lines().next().unwrap_or_default().to_owned(),
-        None => std::env::var(PASSWORD).unwrap_or_default(),
-    };
+    let found = secret_file::password(login.passfile.as_deref(), PASSWORD)?;
     if found.is_empty() {
         let text =
             format!("the password is missing: use {PASSWORD}, or ?passfile=FILE with the password in its first line");

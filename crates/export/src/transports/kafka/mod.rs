@@ -8,19 +8,21 @@
 mod broker;
 mod crc32c;
 mod error_code;
-mod frozen_request;
 mod partition;
+mod producer_state;
 mod records;
 mod requests;
 mod scram;
 mod values;
 
+use super::exchange::excerpt;
+use super::frozen_request::{FoundMessages, FrozenRequest};
 use super::stream::{WRITE_TIMEOUT, closed_error};
 use super::{TakenPart, Transport, with_object};
 use crate::{Batch, KafkaAddress, TlsFiles};
-use broker::{Broker, shown};
+use broker::Broker;
 use error_code::{ErrorCode, Remedy};
-use frozen_request::{FrozenRequest, ProducerState};
+use producer_state::ProducerState;
 use requests::Topic;
 use std::io::{self, ErrorKind};
 use std::ops::Range;
@@ -162,24 +164,11 @@ impl KafkaProducer {
         format!("topic {}", self.address.topic)
     }
 
-    /// The bounds of a request with the messages of `batch` from `first` on.
-    fn cut(&self, batch: &Batch, first: usize) -> FrozenRequest {
-        let (from, limit) = (batch.start_of(first), self.records.min(RECORDS_MAX));
-        let is_within = |end: usize| batch.start_of(end) - from <= REQUEST_BYTES_MAX;
-        let most = first.saturating_add(limit).min(batch.message_ends().len());
-        // A message that is larger than all requests is tried alone: the broker may take it.
-        let end = (first + 1..=most).rev().find(|end| is_within(*end)).unwrap_or(first + 1);
-        let number = |index: usize| batch.first_number() + index as u64;
-        FrozenRequest { first: number(first), end: number(end), is_doubtful: false }
-    }
-
     /// Writes the request.
     fn begin(&mut self, batch: &Batch) -> io::Result<()> {
         let session = self.session.as_mut().ok_or_else(closed_error)?;
         let (Some(request), Some(producer)) = (&self.request, &self.producer) else { return Err(closed_error()) };
-        let index = |number: u64| usize::try_from(number.saturating_sub(batch.first_number())).unwrap_or(usize::MAX);
-        let messages = (index(request.first)..index(request.end)).map_while(|at| batch.message(at));
-        let messages = messages.map(|message| message.strip_suffix(b"\n").unwrap_or(message));
+        let messages = request.messages(batch).map(|message| message.strip_suffix(b"\n").unwrap_or(message));
         let time_ms = i64::try_from(sys::clock::wall_ns() / 1_000_000).unwrap_or(i64::MAX);
         let (host, is_packed) = (&self.host, self.address.is_packed);
         self.body.clear();
@@ -192,7 +181,7 @@ impl KafkaProducer {
     }
 
     /// Waits a short time for the answer, and evaluates it.
-    fn finish(&mut self, batch: &Batch, first: usize) -> io::Result<TakenPart> {
+    fn finish(&mut self, batch: &Batch) -> io::Result<TakenPart> {
         let session = self.session.as_mut().ok_or_else(closed_error)?;
         let Some(answer) = session.leader.answer(WRITE_TIMEOUT)? else {
             if session.asked.is_some_and(|asked| asked.elapsed() < SILENCE) {
@@ -208,19 +197,18 @@ impl KafkaProducer {
         // The leader may have stored it although others have not.
         request.is_doubtful |= remedy == Remedy::Again;
         let request = *request;
-        let end = usize::try_from(request.end - batch.first_number()).unwrap_or(usize::MAX);
-        let bytes = batch.start_of(end).saturating_sub(batch.start_of(first));
+        let bytes = request.bytes(batch);
         match remedy {
             Remedy::Taken => {
                 if let Some(producer) = &mut self.producer {
-                    producer.advance(request.records());
+                    producer.advance(request.len());
                 }
                 self.forget_request();
                 self.records = self.records.saturating_mul(2).min(RECORDS_MAX);
-                let repeated = if std::mem::take(&mut self.is_repeated) { request.records().into() } else { 0 };
+                let repeated = if std::mem::take(&mut self.is_repeated) { request.len().into() } else { 0 };
                 Ok(TakenPart { bytes, repeated, refused: 0 })
             }
-            Remedy::Split if request.records() == 1 => {
+            Remedy::Split if request.len() == 1 => {
                 self.forget_request();
                 self.records = 2;
                 self.complaint = Some(format!("{}: a message was rejected: {}", self.name(), in_words(code, &words)));
@@ -228,14 +216,14 @@ impl KafkaProducer {
             }
             // One of the messages is bad: try fewer at once, so that the others are still delivered.
             Remedy::Split => {
-                self.records = (request.records() as usize / 2).max(1);
+                self.records = (request.len() as usize / 2).max(1);
                 self.forget_request();
                 Ok(TakenPart::default())
             }
             Remedy::NewProducer => {
                 self.producer = None;
                 let twice = match request.is_doubtful {
-                    true => format!("; {} messages may be stored twice", request.records()),
+                    true => format!("; {} messages may be stored twice", request.len()),
                     false => String::new(),
                 };
                 Err(io::Error::other(format!("{}: {}{twice}", self.name(), code.text())))
@@ -256,7 +244,7 @@ fn in_words(code: ErrorCode, words: &str) -> String {
 }
 
 fn more(words: &str) -> String {
-    if words.is_empty() { String::new() } else { format!(" ({})", shown(words)) }
+    if words.is_empty() { String::new() } else { format!(" ({})", excerpt(words)) }
 }
 
 impl Transport for KafkaProducer {
@@ -273,49 +261,42 @@ impl Transport for KafkaProducer {
     }
 
     fn resume(&mut self, note: &[u8]) -> Option<Range<u64>> {
-        let (producer, request) = frozen_request::decode(note)?;
+        let (producer, request) = producer_state::decode(note)?;
         (self.producer, self.request) = (Some(producer), Some(request));
         Some(request.first..request.end)
     }
 
     fn prepare(&mut self, batch: &Batch, at: usize) -> io::Result<Option<Vec<u8>>> {
         let first = batch.count_complete(at);
-        let number = batch.first_number() + first as u64;
-        match self.request {
-            Some(request) if request.first == number && request.end <= batch.end() => {}
-            // An earlier run got the answer, or the messages were dropped since.
-            Some(request) if number >= request.end => {
+        match self.request.map(|request| (request, request.find_in(batch, first))) {
+            Some((_, FoundMessages::All)) | None => {}
+            Some((request, FoundMessages::None)) => {
                 if let Some(producer) = &mut self.producer {
-                    producer.advance(request.records());
+                    producer.advance(request.len());
                 }
                 self.forget_request();
             }
-            Some(request) => {
+            Some((request, FoundMessages::Some)) => {
                 (self.producer, self.request, self.is_repeated) = (None, None, true);
-                let text = format!(
-                    "{}: some of the {} messages of an unanswered request were dropped; the others may be stored twice",
-                    self.name(),
-                    request.records()
-                );
-                return Err(io::Error::other(text));
+                return Err(request.torn_error(&self.name()));
             }
-            None => {}
         }
         if self.request.is_none() {
-            (self.request, self.is_noted) = (Some(self.cut(batch, first)), false);
+            let request = FrozenRequest::cut(batch, first, self.records.min(RECORDS_MAX), REQUEST_BYTES_MAX);
+            (self.request, self.is_noted) = (Some(request), false);
         }
         let (Some(producer), Some(request)) = (&self.producer, &self.request) else { return Ok(None) };
-        let note = (!self.is_noted).then(|| frozen_request::encode(producer, request));
+        let note = (!self.is_noted).then(|| producer_state::encode(producer, request));
         self.is_noted = true;
         Ok(note)
     }
 
-    fn send(&mut self, batch: &Batch, at: usize) -> io::Result<TakenPart> {
+    fn send(&mut self, batch: &Batch, _: usize) -> io::Result<TakenPart> {
         let session = self.session.as_ref().ok_or_else(closed_error)?;
         if session.asked.is_none() {
             self.begin(batch)?;
         }
-        self.finish(batch, batch.count_complete(at))
+        self.finish(batch)
     }
 
     fn check(&mut self) -> io::Result<()> {
@@ -355,7 +336,7 @@ pub fn fuzz_kafka_answers(data: &[u8]) {
     if let Ok(topic) = Topic::read(data) {
         let _ = topic.leader(0);
     }
-    if let Some((producer, request)) = frozen_request::decode(data) {
-        assert_eq!(frozen_request::encode(&producer, &request), data, "what is written is read");
+    if let Some((producer, request)) = producer_state::decode(data) {
+        assert_eq!(producer_state::encode(&producer, &request), data, "what is written is read");
     }
 }

@@ -1,7 +1,7 @@
 //! A batch of records, version 2: what brokers store as it is (`DefaultRecordBatch` in Kafka).
 
 use super::crc32c::crc32c;
-use super::frozen_request::ProducerState;
+use super::producer_state::ProducerState;
 use super::values::{put_length, put_varint, varint_len};
 use flate2::{Compression, write::GzEncoder};
 use std::io::{self, Write};

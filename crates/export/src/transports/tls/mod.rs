@@ -25,12 +25,12 @@ const SEALED_AT_ONCE: usize = 256 << 10;
 const RECEIVER_BUFFER_BYTES: u64 = 64 << 10;
 
 /// The TLS settings for a connection of another protocol, to a server with a certificate for its host.
-#[cfg(any(feature = "kafka", feature = "postgres"))]
+#[cfg(any(feature = "http", feature = "kafka", feature = "postgres"))]
 pub(super) fn client_config(files: &TlsFiles) -> io::Result<std::sync::Arc<rustls::ClientConfig>> {
     Ok(Config::read(files)?.client)
 }
 
-#[cfg(any(feature = "kafka", feature = "postgres"))]
+#[cfg(any(feature = "http", feature = "kafka", feature = "postgres"))]
 pub(super) use faults::io_error as fault;
 
 /// A connection over TLS.

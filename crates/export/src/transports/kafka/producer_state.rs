@@ -1,5 +1,7 @@
-//! The note with which a later run repeats a request exactly: a broker stores a batch once if it gets the same messages
-//! with the same numbers again.
+//! The producer's number, and the note with which a later run repeats a request exactly: a broker stores a batch once
+//! if it gets the same messages with the same numbers again.
+
+use crate::transports::frozen_request::{FrozenRequest, take};
 
 /// The first byte of a note.
 const VERSION: u8 = 1;
@@ -20,23 +22,6 @@ impl ProducerState {
     }
 }
 
-/// Messages that are sent together, and again together until the broker has answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct FrozenRequest {
-    /// Number of the first message.
-    pub(super) first: u64,
-    /// Number of the last one, plus one.
-    pub(super) end: u64,
-    /// True if a connection or a run ended before the broker had answered.
-    pub(super) is_doubtful: bool,
-}
-
-impl FrozenRequest {
-    pub(super) fn records(&self) -> u32 {
-        u32::try_from(self.end - self.first).unwrap_or(u32::MAX)
-    }
-}
-
 /// Encodes the note about a request.
 pub(super) fn encode(producer: &ProducerState, request: &FrozenRequest) -> Vec<u8> {
     let mut note = vec![VERSION];
@@ -44,8 +29,7 @@ pub(super) fn encode(producer: &ProducerState, request: &FrozenRequest) -> Vec<u
     note.extend_from_slice(&producer.epoch.to_le_bytes());
     note.extend_from_slice(&producer.partition.to_le_bytes());
     note.extend_from_slice(&producer.sequence.to_le_bytes());
-    note.extend_from_slice(&request.first.to_le_bytes());
-    note.extend_from_slice(&request.end.to_le_bytes());
+    request.put(&mut note);
     note
 }
 
@@ -56,16 +40,8 @@ pub(super) fn decode(note: &[u8]) -> Option<(ProducerState, FrozenRequest)> {
     let epoch = i16::from_le_bytes(take(&mut rest)?);
     let partition = i32::from_le_bytes(take(&mut rest)?);
     let sequence = i32::from_le_bytes(take(&mut rest)?);
-    let (first, end) = (u64::from_le_bytes(take(&mut rest)?), u64::from_le_bytes(take(&mut rest)?));
-    let is_legal = rest.is_empty() && first < end && partition >= 0 && sequence >= 0;
-    is_legal
-        .then_some((ProducerState { id, epoch, partition, sequence }, FrozenRequest { first, end, is_doubtful: true }))
-}
-
-fn take<const N: usize>(rest: &mut &[u8]) -> Option<[u8; N]> {
-    let (number, more) = rest.split_first_chunk()?;
-    *rest = more;
-    Some(*number)
+    let request = FrozenRequest::take(rest)?;
+    (partition >= 0 && sequence >= 0).then_some((ProducerState { id, epoch, partition, sequence }, request))
 }
 
 #[cfg(test)]
@@ -82,7 +58,9 @@ mod tests {
         for length in 0..note.len() {
             assert_eq!(decode(&note[..length]), None, "{length}");
         }
-        assert_eq!((decode(&encode(&producer, &FrozenRequest { end: 5, ..request })), decode(b"\x02")), (None, None));
+        assert_eq!(decode(b"\x02"), None);
+        let wrong = ProducerState { partition: -1, ..producer };
+        assert_eq!(decode(&encode(&wrong, &request)), None);
     }
 
     #[test]

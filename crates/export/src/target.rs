@@ -123,7 +123,8 @@ impl Wire {
             Wire::Unix => format!("{word}+unix:/PATH"),
             Wire::Http => format!("{word}+http://HOST:PORT"),
             Wire::Https => format!("{word}+https://HOST:PORT"),
-            Wire::Postgres | Wire::ClickHouse => format!("{word}://USER@HOST:PORT/DATABASE"),
+            Wire::Postgres => format!("{word}://USER@HOST:PORT/DATABASE"),
+            Wire::ClickHouse => format!("{word}://USER@HOST:PORT/DATABASE, {word}s://USER@HOST:PORT/DATABASE"),
         }
     }
 }
@@ -350,6 +351,7 @@ mod tests {
             ("syslog:/var/log/x", "syslog goes to syslog+tcp://HOST:PORT, syslog+tls://HOST:PORT"),
             ("syslog+tcp://log.example", "use syslog+tcp://HOST:PORT"),
             ("ipfix+tcp://a:1", "ipfix goes to ipfix+udp://HOST:PORT"),
+            ("clickhouse+tls://a/d", "/DATABASE, clickhouses://USER@HOST:PORT/DATABASE"),
             ("otlp+grpc://a:4317", "otlp goes to otlp+http://HOST:PORT, otlp+https://HOST:PORT"),
             ("syslog+tcp://2001:db8::1:514", "use syslog+tcp://HOST:PORT"),
             ("syslog+tcp://a:0", "is not a receiver: use "),

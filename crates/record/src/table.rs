@@ -204,7 +204,7 @@ pub struct Field<T: Table> {
     /// True if the value is null when the kernel reports 0 or omits a 0: the filter `= 0` then also matches null.
     pub zero_is_null: bool,
     /// The interface of a link-local address in this field.
-    pub link: Option<Link<T>>,
+    pub link: Option<&'static Link<T>>,
     /// How the value is read.
     pub get: Get<T>,
 }
@@ -300,7 +300,7 @@ impl<T: Table> Field<T> {
     }
 
     /// Returns the same field of addresses; `link` tells the interface of link-local ones.
-    pub const fn link(mut self, link: Link<T>) -> Self {
+    pub const fn link(mut self, link: &'static Link<T>) -> Self {
         self.link = Some(link);
         self
     }
@@ -308,7 +308,7 @@ impl<T: Table> Field<T> {
     /// How to read the address together with its interface; as without one where the field has none.
     pub fn get_on_link(&self) -> Get<T> {
         match (self.get, self.link) {
-            (Get::Own(addr), Some(Link { of, .. })) => Get::OnLink { addr, of },
+            (Get::Own(addr), Some(Link { of, .. })) => Get::OnLink { addr, of: *of },
             (get, _) => get,
         }
     }
@@ -361,6 +361,20 @@ macro_rules! fields {
 }
 pub(crate) use fields;
 
+/// A field table in one place of the program: a list of alias `$f`, or fields as in [`fields!`]. A constant would be
+/// stored again in each part of the program that reads it, and each of its pointers costs time at the start.
+macro_rules! stored_once {
+    ($f:ident, $list:expr) => {{
+        const LIST: &[$f] = $list;
+        static STORED: [$f; LIST.len()] = $crate::table::concat_fields(&[LIST]);
+        &STORED
+    }};
+    ($f:ident: $($fields:tt)*) => {
+        $crate::table::stored_once!($f, $crate::table::fields! { $f: $($fields)* })
+    };
+}
+pub(crate) use stored_once;
+
 /// Declares a [`Table`] whose rows borrow the receive buffer, with its fields as in [`fields!`].
 macro_rules! table {
     (
@@ -376,7 +390,7 @@ macro_rules! table {
             const NAME: &'static str = $name;
             const FIELDS: &'static [$crate::Field<$table>] = {
                 type F = $crate::Field<$table>;
-                $crate::table::fields! { F: $($fields)* }
+                $crate::table::stored_once! { F: $($fields)* }
             };
             $(const $option: bool = $set;)?
         }

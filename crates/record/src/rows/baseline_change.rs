@@ -1,7 +1,7 @@
 //! Changes of a host since it was recorded (`doctor --baseline`).
 
 use crate::named_enum::named_enum;
-use crate::table::fields;
+use crate::table::stored_once;
 use crate::{Field, Show, Table, Value};
 
 named_enum! {
@@ -63,7 +63,7 @@ type F = Field<BaselineChanges>;
 impl Table for BaselineChanges {
     type Row<'b> = BaselineChange;
     const NAME: &'static str = "doctor --baseline";
-    const FIELDS: &'static [F] = fields! { F:
+    const FIELDS: &'static [F] = stored_once! { F:
         /// Kind of change: finding, setting, listener or rate.
         thing: Name(ChangedThing::NAMES) = own(|row| Value::Name(row.thing.name())), show Show::Default;
         /// Change: new, gone, changed, or higher (a rate that is at least three times as high).

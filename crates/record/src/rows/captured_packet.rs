@@ -494,11 +494,11 @@ table! {
     /// IP protocol number.
     proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
     /// Source address; for ARP, the sender's address.
-    src: Addr = own(src), show Show::Default, link LINK;
+    src: Addr = own(src), show Show::Default, link &LINK;
     /// Source port.
     sport: Port = own(|row| Value::number(row.ports().map(|(sport, _)| u32::from(sport)))), show Show::Default;
     /// Destination address; for ARP, the target's address.
-    dst: Addr = own(dst), show Show::Default, link LINK;
+    dst: Addr = own(dst), show Show::Default, link &LINK;
     /// Destination port.
     dport: Port = own(|row| Value::number(row.ports().map(|(_, dport)| u32::from(dport)))), show Show::Default;
     /// Length of the packet with its link-layer header; more than the MTU if the packet holds several segments (GRO,

@@ -2,7 +2,7 @@
 //! line of the schema.
 
 use super::conntrack::{Conntrack, CtCounters, CtState, CtStatus, CtTuple, NatKind, ip_proto, nat_need as need};
-use crate::table::fields;
+use crate::table::{fields, stored_once};
 use crate::{Addr, Field, Key, LookupId, Owner, Show, Table, Value};
 
 /// The table of conntrack entries.
@@ -12,7 +12,7 @@ pub enum Nat {}
 impl Table for Nat {
     type Row<'b> = Conntrack<'b>;
     const NAME: &'static str = "nat";
-    const FIELDS: &'static [Field<Nat>] = FIELDS;
+    const FIELDS: &'static [Field<Nat>] = stored_once!(F, FIELDS);
 }
 
 type F = Field<Nat>;

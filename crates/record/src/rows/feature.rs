@@ -1,7 +1,7 @@
 //! Rows of `netwren support`: the features that this kernel and these privileges allow.
 
 use crate::named_enum::named_enum;
-use crate::table::fields;
+use crate::table::stored_once;
 use crate::{Field, Show, Table, Value};
 
 named_enum! {
@@ -45,7 +45,7 @@ type F = Field<Features>;
 impl Table for Features {
     type Row<'b> = Feature;
     const NAME: &'static str = "support";
-    const FIELDS: &'static [F] = fields! { F:
+    const FIELDS: &'static [F] = stored_once! { F:
         /// Feature of netwren.
         feature: Text = own(|row| Value::Bytes(row.feature.as_bytes())), show Show::Default;
         /// Kernel interface (backend) that the feature uses; null if only one exists.

@@ -1,7 +1,7 @@
 //! Findings of `doctor`: one row per problem of a host.
 
 use crate::named_enum::named_enum;
-use crate::table::fields;
+use crate::table::stored_once;
 use crate::{Field, Key, Kind, LookupId, Member, Object, Show, Table, Value};
 
 named_enum! {
@@ -132,7 +132,7 @@ type F = Field<Findings>;
 impl Table for Findings {
     type Row<'b> = Finding;
     const NAME: &'static str = "doctor";
-    const FIELDS: &'static [F] = fields! { F:
+    const FIELDS: &'static [F] = stored_once! { F:
         /// Severity: critical (packets or connections are being lost), warning or hint.
         severity: Name(Severity::NAMES) = own(|row| Value::Name(row.severity.name())), show Show::Default;
         /// ID of the check that reports the finding.

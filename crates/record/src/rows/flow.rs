@@ -2,7 +2,7 @@
 
 use super::{Change, RowDiff};
 use crate::named_enum::named_enum;
-use crate::table::fields;
+use crate::table::{fields, stored_once};
 use crate::{Addr, Field, Key, Link, LookupId, Owner, Proto, RowLink, Scope, Show, State, Table, Value};
 
 /// The table of flows.
@@ -12,7 +12,7 @@ pub enum Flows {}
 impl Table for Flows {
     type Row<'b> = Flow<'b>;
     const NAME: &'static str = "flows";
-    const FIELDS: &'static [Field<Flows>] = FIELDS;
+    const FIELDS: &'static [Field<Flows>] = stored_once!(F, FIELDS);
 }
 
 named_enum! {
@@ -178,11 +178,11 @@ const FIELDS: &[F] = fields! { F:
     /// this host and either both or neither have a listener.
     guessed: Bool = own(|row| Value::Bool(row.guessed)), show Show::Wide;
     /// Local address.
-    local_addr: Addr = own(|row| Value::Addr(row.local_addr)), show Show::Default, link LINK;
+    local_addr: Addr = own(|row| Value::Addr(row.local_addr)), show Show::Default, link &LINK;
     /// Local port; null if several ports are folded into one flow.
     local_port: Port = own(|row| Value::number(row.local_port)), show Show::Default;
     /// Peer's address.
-    peer_addr: Addr = own(|row| Value::Addr(row.peer_addr)), show Show::Default, link LINK;
+    peer_addr: Addr = own(|row| Value::Addr(row.peer_addr)), show Show::Default, link &LINK;
     /// Peer's port; null if several ports are folded into one flow.
     peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
     /// Interface or VRF that the connections are bound to; connections bound to a different one are a different flow.

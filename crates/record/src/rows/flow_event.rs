@@ -1,7 +1,7 @@
 //! Changes of a flow during an interval: connections that opened or closed.
 
 use super::Direction;
-use crate::table::fields;
+use crate::table::{fields, stored_once};
 use crate::{Addr, Field, Key, Link, LookupId, Proto, RowLink, Scope, Show, Table, Value};
 
 /// The table of changes of flows (`flows --follow`).
@@ -11,7 +11,7 @@ pub enum FlowEvents {}
 impl Table for FlowEvents {
     type Row<'b> = FlowEvent;
     const NAME: &'static str = "flows --follow";
-    const FIELDS: &'static [Field<FlowEvents>] = FIELDS;
+    const FIELDS: &'static [Field<FlowEvents>] = stored_once!(F, FIELDS);
 }
 
 /// One flow in one interval.
@@ -101,11 +101,11 @@ const FIELDS: &[F] = fields! { F:
     /// Who opened the connections: in (the peer), out (this host) or unknown (they began before netwren did).
     direction: Name(Direction::NAMES) = own(|row| Value::Name(row.direction.name())), show Show::Default;
     /// Local address; null in a row of folded flows.
-    local_addr: Addr = own(|row| addr(row.local_addr)), show Show::Default, link LINK;
+    local_addr: Addr = own(|row| addr(row.local_addr)), show Show::Default, link &LINK;
     /// Local port if the peers connect to it; null if several ports are folded into one flow.
     local_port: Port = own(|row| Value::number(row.local_port)), show Show::Default;
     /// Peer's address; null in a row of folded flows.
-    peer_addr: Addr = own(|row| addr(row.peer_addr)), show Show::Default, link LINK;
+    peer_addr: Addr = own(|row| addr(row.peer_addr)), show Show::Default, link &LINK;
     /// Peer's port if this host connects to it; null if several ports are folded into one flow.
     peer_port: Port = own(|row| Value::number(row.peer_port)), show Show::Default;
     /// Interface or VRF that the connections are bound to; connections bound to a different one are a different flow.

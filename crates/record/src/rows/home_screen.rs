@@ -1,6 +1,6 @@
 //! The home screen (`netwren` without a command): one row per reading of the whole host, with a list for each part.
 
-use crate::table::fields;
+use crate::table::stored_once;
 use crate::{Field, Kind, Member, OwnedObject, Show, Table, Value};
 
 /// The table of home screens.
@@ -126,7 +126,7 @@ type F = Field<HomeScreens>;
 impl Table for HomeScreens {
     type Row<'b> = HomeScreen;
     const NAME: &'static str = "home";
-    const FIELDS: &'static [F] = fields! { F:
+    const FIELDS: &'static [F] = stored_once! { F:
         /// Time at which the reading ended.
         time: Time = own(|row| Value::Time(row.time_ns)), show Show::Default;
         /// Name of the host.

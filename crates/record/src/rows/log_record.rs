@@ -280,11 +280,11 @@ table! {
     /// IP protocol number.
     proto_number: Id = own(|row| number(row, |ip| Some(ip.proto.into())));
     /// Source address; for ARP, the sender's address.
-    src: Addr = own(|row| address(row, |ip| ip.src, |arp| arp.sender.1)), show Show::Default, link LINK;
+    src: Addr = own(|row| address(row, |ip| ip.src, |arp| arp.sender.1)), show Show::Default, link &LINK;
     /// Source port.
     sport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.0.into()))), show Show::Default;
     /// Destination address; for ARP, the target's address.
-    dst: Addr = own(|row| address(row, |ip| ip.dst, |arp| arp.target.1)), show Show::Default, link LINK;
+    dst: Addr = own(|row| address(row, |ip| ip.dst, |arp| arp.target.1)), show Show::Default, link &LINK;
     /// Destination port.
     dport: Port = own(|row| number(row, |ip| Some(ip.transport.ports()?.1.into()))), show Show::Default;
     /// Length of the packet from its network header on; null for a packet of more than 65,535 bytes without a length

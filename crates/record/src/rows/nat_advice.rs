@@ -1,6 +1,6 @@
 //! Rows of `netwren nat advise`: the conntrack table of a namespace and advice about its size.
 
-use crate::table::fields;
+use crate::table::{fields, stored_once};
 use crate::{Field, Kind, List, Member, Show, Table, Value};
 
 /// The table of advice.
@@ -153,7 +153,7 @@ const fn in_order() -> [F; OTHERS.len() + NUMBERS.len()] {
 impl Table for NatAdvices {
     type Row<'b> = NatAdvice<'b>;
     const NAME: &'static str = "nat advise";
-    const FIELDS: &'static [F] = &FIELDS;
+    const FIELDS: &'static [F] = stored_once!(F, &FIELDS);
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@
 
 use super::{Conntrack, Nat};
 use crate::named_enum::named_enum;
+use crate::table::stored_once;
 use crate::{Field, Get, Key, Kind, Show, Table, Value};
 
 /// The table of conntrack events (`nat events`).
@@ -11,7 +12,7 @@ pub enum NatEvents {}
 impl Table for NatEvents {
     type Row<'b> = NatEvent<'b>;
     const NAME: &'static str = "nat events";
-    const FIELDS: &'static [Field<NatEvents>] = FIELDS;
+    const FIELDS: &'static [Field<NatEvents>] = stored_once!(F, FIELDS);
 }
 
 named_enum! {

@@ -1,7 +1,7 @@
 //! Conntrack counters and settings, one row per namespace or one per CPU (`nat stats`).
 
 use super::Change;
-use crate::table::fields;
+use crate::table::{fields, stored_once};
 use crate::{Field, Key, Kind, LookupId, Show, Table, Value, concat_fields};
 
 /// The table of counters (`nat stats`).
@@ -11,7 +11,7 @@ pub enum NatStats {}
 impl Table for NatStats {
     type Row<'b> = NatStat<'b>;
     const NAME: &'static str = "nat stats";
-    const FIELDS: &'static [F] = FIELDS;
+    const FIELDS: &'static [F] = stored_once!(F, FIELDS);
 }
 
 /// Bits of [`Field::need`] for [`NatStats`].

@@ -250,9 +250,9 @@ table! {
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.netns_id, row.ifindex)),
         kernel "sk_buff:dev, skb_iif", show Show::Default;
     /// Source address of the first packet.
-    src: Addr = own(|row| row.end(0)), show Show::Default, link LINK;
+    src: Addr = own(|row| row.end(0)), show Show::Default, link &LINK;
     /// Destination address of the first packet.
-    dst: Addr = own(|row| row.end(1)), show Show::Default, link LINK;
+    dst: Addr = own(|row| row.end(1)), show Show::Default, link &LINK;
     /// Source port of the first packet.
     sport: Port = own(|row| row.port(0)), show Show::Wide;
     /// Destination port of the first packet.
@@ -375,11 +375,11 @@ table! {
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.packet.netns_id, row.packet.ifindex)),
         kernel "sk_buff:dev, skb_iif", show Show::Default;
     /// Source address.
-    src: Addr = own(|row| row.packet.end(0)), show Show::Default, link EVENT_LINK;
+    src: Addr = own(|row| row.packet.end(0)), show Show::Default, link &EVENT_LINK;
     /// Source port.
     sport: Port = own(|row| row.packet.port(0)), show Show::Default;
     /// Destination address.
-    dst: Addr = own(|row| row.packet.end(1)), show Show::Default, link EVENT_LINK;
+    dst: Addr = own(|row| row.packet.end(1)), show Show::Default, link &EVENT_LINK;
     /// Destination port.
     dport: Port = own(|row| row.packet.port(1)), show Show::Default;
     /// Process that sent the packet or would have received it (the first of several); null if its socket was already

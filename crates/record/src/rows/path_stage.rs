@@ -2,7 +2,7 @@
 
 use crate::named_enum::named_enum;
 use crate::rows::NetfilterHook;
-use crate::table::fields;
+use crate::table::stored_once;
 use crate::{Field, Key, LookupId, Show, Table, Value};
 
 named_enum! {
@@ -117,7 +117,7 @@ type F = Field<PathStages>;
 impl Table for PathStages {
     type Row<'b> = PathStage;
     const NAME: &'static str = "doctor path";
-    const FIELDS: &'static [F] = fields! { F:
+    const FIELDS: &'static [F] = stored_once! { F:
         /// Name of the network namespace, or its inode number if it is unnamed.
         netns: Text = joined(LookupId::Netns, |row| Key::Id(row.netns_id)), show Show::Wide;
         /// Inode of the network namespace.

@@ -81,7 +81,7 @@ table! {
     source: Text = own(|row| Value::nonempty(row.source)), kernel "RTA_SRC";
     /// Address of the next hop; null if the route needs none.
     gateway: Addr = own(|row| row.gateway.map_or(Value::Null, Value::Addr)),
-        kernel "RTA_GATEWAY, RTA_VIA", show Show::Default, link LINK;
+        kernel "RTA_GATEWAY, RTA_VIA", show Show::Default, link &LINK;
     /// Outgoing interface; null for routes without one.
     iface: Text = joined(LookupId::Ifaces, |row| Key::Pair(row.netns_id, row.ifindex.unwrap_or(0))),
         kernel "RTA_OIF", show Show::Default;

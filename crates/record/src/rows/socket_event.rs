@@ -2,7 +2,7 @@
 
 use super::{Direction, Endpoint, Flow};
 use crate::named_enum::named_enum;
-use crate::table::fields;
+use crate::table::{fields, stored_once};
 use crate::{Addr, Comm, Field, Key, Link, LookupId, Proto, RowLink, Show, State, Table, Value};
 
 /// The table of opened and closed connections (`sockets --follow`).
@@ -12,7 +12,7 @@ pub enum SocketEvents {}
 impl Table for SocketEvents {
     type Row<'b> = SocketEvent;
     const NAME: &'static str = "sockets --follow";
-    const FIELDS: &'static [Field<SocketEvents>] = FIELDS;
+    const FIELDS: &'static [Field<SocketEvents>] = stored_once!(F, FIELDS);
 }
 
 named_enum! {
@@ -191,11 +191,11 @@ const FIELDS: &[F] = fields! { F:
     /// Who opened the connection: in (the peer), out (this host) or unknown (it began before netwren did).
     direction: Name(Direction::NAMES) = own(|row| Value::Name(row.direction.name())), show Show::Default;
     /// Local address; an IPv4-mapped address is shown as IPv4.
-    local_addr: Addr = own(|row| addr(row.local.addr)), show Show::Default, link LINK;
+    local_addr: Addr = own(|row| addr(row.local.addr)), show Show::Default, link &LINK;
     /// Local port.
     local_port: Port = own(|row| Value::U64(row.local.port.into())), show Show::Default;
     /// Peer's address.
-    peer_addr: Addr = own(|row| addr(row.peer.addr)), show Show::Default, link LINK;
+    peer_addr: Addr = own(|row| addr(row.peer.addr)), show Show::Default, link &LINK;
     /// Peer's port.
     peer_port: Port = own(|row| Value::U64(row.peer.port.into())), show Show::Default;
     /// Interface or VRF that the socket is bound to.

@@ -6,7 +6,7 @@ use super::family_fields::{FAMILIES, SCTP, XDP_STATS};
 use super::socket_diff::ROUNDS;
 use super::tcp_info_fields::MEMBERS;
 use super::{Endpoint, Socket, Sockets, UnixType, need};
-use crate::table::fields;
+use crate::table::{fields, stored_once};
 use crate::{
     Addr, Field, HoldingKind, Key, Link, LookupId, Owner, Proto, RowLink, Show, State, Table, Timer, Value,
     concat_fields,
@@ -17,7 +17,7 @@ type F = Field<Sockets>;
 impl Table for Sockets {
     type Row<'b> = Socket<'b>;
     const NAME: &'static str = "sockets";
-    const FIELDS: &'static [F] = FIELDS;
+    const FIELDS: &'static [F] = stored_once!(F, FIELDS);
 }
 
 fn end_addr<'r>(row: &Socket<'_>, end: &Endpoint) -> Value<'r> {
@@ -146,7 +146,7 @@ const FLAT: &[F] = fields! { F:
     accept_q_max: Count = own(|row| queue(row, true, row.wqueue)),
         kernel "idiag_wqueue", needs need::QUEUES | need::ACCEPT_MAX, show Show::Wide;
     /// Local address; an IPv4-mapped address is shown as IPv4.
-    local_addr: Addr = own(|row| end_addr(row, &row.local)), kernel "idiag_src", show Show::Default, link LINK;
+    local_addr: Addr = own(|row| end_addr(row, &row.local)), kernel "idiag_src", show Show::Default, link &LINK;
     /// Local port.
     local_port: Port = own(|row| end_port(row, &row.local)), kernel "idiag_sport", show Show::Default;
     /// True if the local port is in the range from which the kernel chooses ports; for a unix socket, true if the
@@ -155,7 +155,7 @@ const FLAT: &[F] = fields! { F:
         kernel "ip_local_port_range", needs need::AUTOBOUND | need::UNIX_NAME;
     /// Peer's address; null if not connected.
     peer_addr: Addr = own(|row| if row.peer.is_unset() { Value::Null } else { end_addr(row, &row.peer) }),
-        kernel "idiag_dst", show Show::Default, link LINK;
+        kernel "idiag_dst", show Show::Default, link &LINK;
     /// Peer's port.
     peer_port: Port = own(|row| end_port(row, &row.peer)), kernel "idiag_dport", show Show::Default;
     /// Interface or VRF that the socket is bound to.

@@ -76,10 +76,30 @@ fn root_capture_ends_at_its_limit_or_time() {
     assert_eq!(ran.ok(), "");
 }
 
-/// Number of bound packet sockets in the lab; the fourth word is the protocol.
+/// Number of bound packet sockets of processes in the lab's namespace. Those of a program that captures in all
+/// namespaces do not count: another test may run one.
 pub(crate) fn rings(lab: &Lab) -> usize {
     let listed = lab.output("cat", &["/proc/net/packet"]);
-    listed.lines().filter(|line| line.split_whitespace().nth(3) == Some("0003")).count()
+    let bound = listed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    // Columns `Proto` and `Inode`.
+    let bound = bound.filter(|cells| cells.get(3) == Some(&"0003")).filter_map(|cells| cells.last().copied());
+    let bound: Vec<String> = bound.map(|inode| format!("socket:[{inode}]")).collect();
+    if bound.is_empty() {
+        return 0;
+    }
+    let link = |path: String| std::fs::read_link(path).map(|target| target.to_string_lossy().into_owned());
+    let inside = lab.run_inside(|| link("/proc/thread-self/ns/net".to_owned())).unwrap();
+    let processes =
+        std::fs::read_dir("/proc").unwrap().filter_map(|entry| entry.unwrap().file_name().into_string().ok());
+    let held = processes.filter(|pid| link(format!("/proc/{pid}/ns/net")).is_ok_and(|netns| netns == inside)).flat_map(
+        |pid| {
+            let open = std::fs::read_dir(format!("/proc/{pid}/fd")).into_iter().flatten().flatten();
+            open.filter_map(|fd| Some(std::fs::read_link(fd.path()).ok()?.to_string_lossy().into_owned()))
+                .collect::<Vec<_>>()
+        },
+    );
+    let held: std::collections::HashSet<String> = held.filter(|target| bound.contains(target)).collect();
+    held.len()
 }
 
 /// Drops packets to port 7123 before the host answers, so the interface carries nothing else.

@@ -1,11 +1,10 @@
 //! `capture stats` shows the content of a file, compared with capinfos, and its errors.
 
-use crate::capture_read::{pcap_of, udp};
+use crate::capture_read::{pcap_of, read_long_pipe, udp};
 use crate::packet_tools::said_by;
 use crate::pcapng_made::{Made, rich};
-use crate::run::{Ran, clean, netwren};
+use crate::run::{Ran, netwren};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 fn written(dir: &Path, name: &str, bytes: &[u8]) -> PathBuf {
     let path = dir.join(name);
@@ -140,18 +139,7 @@ fn the_figures_are_those_of_capinfos() {
 /// A long file needs no more memory than a short one.
 #[test]
 fn memory_does_not_grow_with_the_file() {
-    let frame = udp(1000, &[7; 1400]);
-    let thousand = pcap_of(&[&frame[..]; 1000]);
-    let mut command = Command::new(testkit::program::netwren());
-    clean(&mut command).args(["capture", "stats", "-", "-H", "-c", "packets"]).stdin(Stdio::piped());
-    let mut going = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-    let mut stdin = going.stdin.take().unwrap();
-    std::io::Write::write_all(&mut stdin, &thousand[..24]).unwrap();
-    (0..50).for_each(|_| std::io::Write::write_all(&mut stdin, &thousand[24..]).unwrap());
-    // The process is still waiting for the end of the file.
-    let status = std::fs::read_to_string(format!("/proc/{}/status", going.id())).unwrap();
-    let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap().trim().to_owned();
-    drop(stdin);
-    assert_eq!(Ran::of(going.wait_with_output().unwrap()).ok(), "50000\n");
-    assert!(peak.trim_end_matches(" kB").parse::<u64>().unwrap() < 40_000, "{peak} for 73 MB");
+    let (ran, growth) = read_long_pipe(&["capture", "stats", "-", "-H", "-c", "packets"], 50);
+    assert_eq!(ran.ok(), "50000\n");
+    assert!(growth < 8_000, "{growth} KiB more for 73 MB of packets");
 }

@@ -1,5 +1,7 @@
 //! Runs netwren.sh on a minimal machine: a new Debian installation in a folder.
 
+mod boot;
+
 use crate::package::Arch;
 use crate::{platforms, root};
 use anyhow::{Context, Result, bail, ensure};
@@ -52,6 +54,54 @@ is_gone /etc/netwren
 const PACKAGES_NAME: &str =
     "apt-get install, upgrade with a changed log.toml, remove and purge of the Debian package; the archive";
 
+/// Installs the package and what [`BOOTED`] needs.
+const BEFORE_BOOT: &str = r#"
+set -eux
+cd /root/packages
+apt-get -qq install -y --no-install-recommends systemd nftables ./netwren_*.deb
+"#;
+
+/// What an administrator does with the service on the booted system. The configuration is the shipped one, and each
+/// datagram matches a rule once.
+const BOOTED: &str = r#"
+set -eux
+trap 'journalctl --no-pager -u netwren-log | tail -40' EXIT
+nft -f - <<'END'
+table inet netwren {
+    chain out { type filter hook output priority 0; udp dport 4739 log prefix "booted " group 1; }
+}
+END
+is_inactive() { ! systemctl is-active netwren-log; }
+send() { for _ in $(seq "$1"); do echo x > /dev/udp/127.0.0.1/4739 || true; done; }
+has_rows() {
+    for _ in $(seq 100); do
+        test "$(grep -c '"prefix":"booted "' /var/log/netwren/log.json)" = "$1" && return
+        sleep 0.1
+    done
+    cat /var/log/netwren/log.json
+    return 1
+}
+is_inactive
+systemctl start netwren-log
+systemctl is-active netwren-log
+send 3
+has_rows 3
+systemctl restart netwren-log &
+for _ in 1 2 3 4 5 6 7 8 9 10; do send 10; sleep 0.02; done
+wait $!
+has_rows 103
+mv /var/log/netwren/log.json /var/log/netwren/log.json.old
+systemctl reload netwren-log
+send 2
+has_rows 2
+netwren log status --control /run/netwren/log.sock | tee /dev/stderr | grep 'seen 105, delivered 105'
+systemctl stop netwren-log
+is_inactive
+"#;
+
+/// The name of [`BOOTED`] on the page of platforms.
+const BOOTED_NAME: &str = "systemctl start, restart, reload and stop of netwren-log, which ships records to its file";
+
 /// Builds each release (`12`, `13`; empty means both), clones the repository into it and runs the commands there; or
 /// tries the packages of target/packages, without a clone.
 pub(crate) fn run(releases: &[String], commands: &[String], tries_packages: bool) -> Result<()> {
@@ -98,7 +148,12 @@ fn packages(release: &str) -> Result<()> {
     println!("fresh: Debian {release}: packages");
     debian.shell(PACKAGES)?;
     println!("fresh: Debian {release}: packages: ok");
-    platforms::note(&format!("Debian {release}"), PACKAGES_NAME)
+    platforms::note(&format!("Debian {release}"), PACKAGES_NAME)?;
+    debian.shell(BEFORE_BOOT)?;
+    println!("fresh: Debian {release}: the service on the booted system");
+    boot::run(&debian.root, BOOTED)?;
+    println!("fresh: Debian {release}: the service on the booted system: ok");
+    platforms::note(&format!("Debian {release}"), BOOTED_NAME)
 }
 
 /// A root folder that is removed on drop.

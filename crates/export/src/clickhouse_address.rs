@@ -1,7 +1,7 @@
 //! The address of a ClickHouse database: `clickhouse://[USER@]HOST[:PORT]/DATABASE[?table=…]`; `clickhouses://` with
 //! TLS.
 
-use crate::url::{decode_percent, host_and_port, is_loopback};
+use crate::url::{UrlParts, decode_percent, host_of, is_loopback, receiver_of};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -49,31 +49,26 @@ impl ClickHouseAddress {
         let scheme = if is_encrypted { "clickhouses" } else { "clickhouse" };
         let form =
             || format!("a database is {scheme}://USER@HOST:PORT/DATABASE, where PORT is that of its HTTP interface");
-        let url = rest.strip_prefix("//").ok_or_else(form)?;
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        let (authority, database) = place.split_once('/').ok_or_else(form)?;
-        let (user, server) = authority.rsplit_once('@').map_or((None, authority), |(user, at)| (Some(user), at));
+        let UrlParts { user, receiver, path: database, query } = UrlParts::split(rest).ok_or_else(form)?;
         if user.is_some_and(|user| user.contains(':')) {
             return Err(format!("no password in the URL: use {PASSWORD} or ?passfile=FILE"));
         }
-        let (host, port) = host_and_port(server, PORTS[usize::from(is_encrypted)]).ok_or_else(form)?;
-        if host.is_empty() || host.contains(|c: char| c.is_whitespace() || c.is_control()) {
-            return Err(form());
-        }
+        let server = receiver_of(receiver, PORTS[usize::from(is_encrypted)]).ok_or_else(form)?;
         let login = |user| {
             Ok::<_, String>(ClickHouseLogin {
                 user: name("user", user)?,
                 passfile: None,
-                allows_clear_text: is_encrypted || is_loopback(host),
+                allows_clear_text: is_encrypted || is_loopback(host_of(&server)),
             })
         };
+        let login = user.map(login).transpose()?;
         let mut address = ClickHouseAddress {
-            server: if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") },
+            server,
             database: name("database", database)?,
             table: None,
             is_encrypted,
             is_packed: true,
-            login: user.map(login).transpose()?,
+            login,
             shown: format!("{scheme}:{rest}"),
         };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {

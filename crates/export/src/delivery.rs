@@ -15,6 +15,9 @@ use std::time::{Duration, Instant};
 /// How often the transport is asked for confirmations while nothing is sent.
 const CONFIRM_EVERY: Duration = Duration::from_millis(20);
 /// Batches are joined up to this many bytes ([`Transport::gathering`]), and not waited for beyond.
+///
+/// Bound: bytes of messages that are joined for one request, in addition to the queue. Beyond: they go into the next
+/// request. By: any sender of packets that a rule logs.
 const GATHERED_BYTES: usize = 4 << 20;
 /// How often an idle connection is checked, so that a vanished receiver is noticed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -144,8 +147,8 @@ pub(crate) struct Delivery {
     looked: Option<Instant>,
     /// [`Store::delivered_bytes_max`].
     delivered_bytes_max: u64,
-    /// When the last batch was taken.
-    taken_at: Option<Instant>,
+    /// When batches were last joined.
+    gathered_at: Option<Instant>,
 }
 
 /// The next step of an output's thread.
@@ -262,7 +265,7 @@ impl Delivery {
             refused: 0,
             looked: None,
             delivered_bytes_max,
-            taken_at: None,
+            gathered_at: None,
         }
     }
 
@@ -349,13 +352,14 @@ impl Delivery {
         let waits = self.is_open && state.deadline.is_none() && self.next < state.store.end();
         // A small store must not fill up while it waits.
         let is_enough = state.store.bytes() >= self.delivered_bytes_max.min(GATHERED_BYTES as u64);
-        let left = every.saturating_sub(self.taken_at.filter(|_| waits && !is_enough)?.elapsed());
+        let left = every.saturating_sub(self.gathered_at.filter(|_| waits && !is_enough)?.elapsed());
         (!left.is_zero()).then_some(left.min(Duration::from_millis(50)))
     }
 
     /// Joins a batch with those after it, if the transport asks for that. A fault of the store shows at the next one.
-    fn gather(&self, store: &mut dyn Store, mut all: Arc<Batch>) -> Arc<Batch> {
+    fn gather(&mut self, store: &mut dyn Store, mut all: Arc<Batch>) -> Arc<Batch> {
         let Some(gathering) = self.transport.gathering() else { return all };
+        self.gathered_at = Some(Instant::now());
         while all.bytes().len() < GATHERED_BYTES || all.end() < gathering.together {
             // Without the dropped messages, the numbers of those after them would be wrong.
             let more = store.get(all.end()).ok().flatten().filter(|more| more.first_number() == all.end());
@@ -366,7 +370,6 @@ impl Delivery {
     }
 
     fn take(&mut self, state: &mut OutputState, batch: Arc<Batch>) {
-        self.taken_at = Some(Instant::now());
         // An earlier connection delivered the messages before `next`.
         let skipped = usize::try_from(self.next.saturating_sub(batch.first_number())).unwrap_or(0);
         let at = batch.start_of(skipped);

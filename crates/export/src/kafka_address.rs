@@ -1,6 +1,6 @@
 //! The address of a Kafka topic: `kafka://[USER@]BROKER[:PORT][,BROKER…]/TOPIC`, with parameters after a `?`.
 
-use crate::url::{decode_percent, host_and_port};
+use crate::url::{UrlParts, decode_percent, receiver_of};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -72,10 +72,7 @@ impl KafkaAddress {
         let scheme = if is_encrypted { "kafka+tls" } else { "kafka" };
         let form =
             || format!("a topic is {scheme}://BROKER:PORT,BROKER:PORT/TOPIC, or {scheme}://USER@BROKER:PORT/TOPIC");
-        let url = rest.strip_prefix("//").ok_or_else(form)?;
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        let (authority, topic) = place.split_once('/').ok_or_else(form)?;
-        let (user, brokers) = authority.rsplit_once('@').map_or((None, authority), |(user, all)| (Some(user), all));
+        let UrlParts { user, receiver: brokers, path: topic, query } = UrlParts::split(rest).ok_or_else(form)?;
         if user.is_some_and(|user| user.contains(':')) {
             return Err(format!("no password in a topic's URL: use {PASSWORD} or ?passfile=FILE"));
         }
@@ -86,7 +83,8 @@ impl KafkaAddress {
                 topic.escape_debug()
             ));
         }
-        let brokers: Option<Vec<String>> = brokers.split(',').map(|one| broker(one, is_encrypted)).collect();
+        let port = PORTS[usize::from(is_encrypted)];
+        let brokers: Option<Vec<String>> = brokers.split(',').map(|one| receiver_of(one, port)).collect();
         let mut address = KafkaAddress {
             brokers: brokers.filter(|all| all.len() <= BROKERS_MAX).ok_or_else(form)?,
             topic: topic.to_owned(),
@@ -151,13 +149,6 @@ impl KafkaAddress {
 
 /// The variable of the environment with the password.
 pub(crate) const PASSWORD: &str = "NETWREN_KAFKA_PASSWORD";
-
-/// One broker as `HOST:PORT`.
-fn broker(text: &str, is_encrypted: bool) -> Option<String> {
-    let (host, port) = host_and_port(text, PORTS[usize::from(is_encrypted)])?;
-    let is_name = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c.is_control());
-    is_name.then(|| if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
-}
 
 impl fmt::Display for KafkaAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

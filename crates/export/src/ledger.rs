@@ -12,7 +12,7 @@ pub struct Drops {
     pub lost: u64,
     /// The program ended before they were delivered, and its store does not outlive it.
     pub end: u64,
-    /// The receiver can never take them: they are too long for a datagram.
+    /// The receiver never takes them, for example because they are too long for a datagram.
     pub refused: u64,
 }
 

@@ -1,6 +1,6 @@
 //! The address of a receiver of OpenTelemetry logs: `otlp+http://HOST[:PORT][/PATH]`; `otlp+https://` with TLS.
 
-use crate::url::host_and_port;
+use crate::url::receiver_of;
 use std::fmt;
 
 /// The port of receivers, with and without TLS.
@@ -34,14 +34,13 @@ impl OtlpAddress {
             )
         };
         let url = rest.strip_prefix("//").ok_or_else(form)?;
-        let (server, path) = url.split_once('/').map_or((url, ""), |(server, path)| (server, path));
-        let (host, port) = host_and_port(server, PORT).ok_or_else(form)?;
+        let (server, path) = url.split_once('/').unwrap_or((url, ""));
         let is_legal = |text: &str| text.chars().all(|c| c.is_ascii_graphic());
-        if host.is_empty() || host.contains('@') || !is_legal(host) || !is_legal(path) || path.len() > PATH_MAX {
+        if server.contains('@') || !is_legal(server) || !is_legal(path) || path.len() > PATH_MAX {
             return Err(form());
         }
         Ok(OtlpAddress {
-            server: if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") },
+            server: receiver_of(server, PORT).ok_or_else(form)?,
             path: if path.is_empty() { PATH.to_owned() } else { format!("/{path}") },
             is_encrypted: scheme != "otlp+http",
             shown: format!("{scheme}:{rest}"),

@@ -1,6 +1,6 @@
 //! The address of a PostgreSQL database: `postgres://USER[:PASSWORD]@HOST:PORT/DATABASE[?table=…&sslmode=…]`.
 
-use crate::url::{decode_percent, host_and_port, is_loopback};
+use crate::url::{UrlParts, decode_percent, host_and_port, is_loopback};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -96,10 +96,8 @@ impl PostgresAddress {
     /// Parses the text after `postgres:`. The error never contains the password.
     pub(crate) fn parse(rest: &str) -> Result<PostgresAddress, String> {
         let form = || "a database is postgres://USER@HOST:PORT/DATABASE, or postgres://USER@/DATABASE?host=/DIRECTORY";
-        let url = rest.strip_prefix("//").ok_or_else(form)?;
-        let (place, query) = url.split_once('?').unwrap_or((url, ""));
-        let (authority, database) = place.split_once('/').ok_or_else(form)?;
-        let (who, receiver) = authority.rsplit_once('@').ok_or_else(form)?;
+        let UrlParts { user, receiver, path: database, query } = UrlParts::split(rest).ok_or_else(form)?;
+        let who = user.ok_or_else(form)?;
         let (user, password) = who.split_once(':').map_or((who, None), |(user, word)| (user, Some(word)));
         let (host, port) = host_and_port(receiver, PORT).ok_or_else(form)?;
         let mut address = PostgresAddress {

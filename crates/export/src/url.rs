@@ -1,5 +1,31 @@
 //! Parts of the URLs of databases and brokers.
 
+/// The parts of `//[USER@]RECEIVER/PATH[?QUERY]`.
+pub(crate) struct UrlParts<'u> {
+    pub(crate) user: Option<&'u str>,
+    pub(crate) receiver: &'u str,
+    pub(crate) path: &'u str,
+    pub(crate) query: &'u str,
+}
+
+impl UrlParts<'_> {
+    /// Splits the text after the scheme and its colon.
+    pub(crate) fn split(rest: &str) -> Option<UrlParts<'_>> {
+        let url = rest.strip_prefix("//")?;
+        let (place, query) = url.split_once('?').unwrap_or((url, ""));
+        let (authority, path) = place.split_once('/')?;
+        let (user, receiver) = authority.rsplit_once('@').map_or((None, authority), |(user, at)| (Some(user), at));
+        Some(UrlParts { user, receiver, path, query })
+    }
+}
+
+/// A receiver as `HOST:PORT`, with brackets around an IPv6 address; `None` without a host.
+pub(crate) fn receiver_of(text: &str, default: u16) -> Option<String> {
+    let (host, port) = host_and_port(text, default)?;
+    let is_name = !host.is_empty() && !host.contains(|c: char| c.is_whitespace() || c.is_control());
+    is_name.then(|| if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") })
+}
+
 /// Splits an address into host and port. Without a port it is `default`; an IPv6 address is in brackets.
 pub(crate) fn host_and_port(receiver: &str, default: u16) -> Option<(&str, u16)> {
     let (host, port) = match receiver.strip_prefix('[') {
@@ -14,7 +40,6 @@ pub(crate) fn host_and_port(receiver: &str, default: u16) -> Option<(&str, u16)>
 }
 
 /// The host of a `HOST:PORT`, without the brackets of an IPv6 address.
-#[cfg(all(feature = "tls", any(feature = "http", feature = "kafka")))]
 pub(crate) fn host_of(place: &str) -> &str {
     let host = place.rsplit_once(':').map_or(place, |(host, _)| host);
     host.trim_start_matches('[').trim_end_matches(']')

@@ -1,16 +1,21 @@
 //! Rows in tables of a real ClickHouse engine, read back by SQL.
-#![cfg(feature = "http")]
+#![cfg(all(feature = "http", feature = "tls"))]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+mod support;
+
 use export::{
-    Batch, ColumnType, Output, OutputOptions, Spool, SpoolOptions, Store, TableShape, Transport, TransportOptions,
-    TypedValue, WhenFull, open_transport, put_typed,
+    Batch, ColumnType, Output, OutputOptions, Spool, SpoolOptions, Store, TableShape, TlsFiles, Transport,
+    TransportOptions, TypedValue, WhenFull, open_transport, put_typed,
 };
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use support::send_all;
+use testkit::authority::Authority;
 use testkit::clickhouse::ClickHouseServer;
+use testkit::require_tool;
 
 /// The table `flows` with these columns.
 fn shape(columns: &[(&str, ColumnType)]) -> TableShape {
@@ -23,7 +28,11 @@ fn numbered() -> TableShape {
 }
 
 fn transport(url: &str, shape: &TableShape) -> Box<dyn Transport> {
-    let options = TransportOptions { file_header: shape.to_header(), ..TransportOptions::default() };
+    transport_with(url, shape, TlsFiles::default())
+}
+
+fn transport_with(url: &str, shape: &TableShape, tls: TlsFiles) -> Box<dyn Transport> {
+    let options = TransportOptions { file_header: shape.to_header(), tls, ..TransportOptions::default() };
     open_transport(&url.parse().unwrap(), options).unwrap()
 }
 
@@ -41,20 +50,6 @@ fn rows(from: u64, to: u64) -> Batch {
         put_row(&mut batch, &numbered(), &[time, TypedValue::Integer(number)]);
     }
     batch
-}
-
-/// Sends all messages; returns how many were refused.
-fn send(transport: &mut dyn Transport, batch: &Batch) -> u64 {
-    let (mut at, mut refused) = (0, 0);
-    let until = Instant::now() + Duration::from_secs(60);
-    while at < batch.bytes().len() && Instant::now() < until {
-        transport.prepare(batch, at).unwrap();
-        let taken = transport.send(batch, at).unwrap();
-        at += taken.bytes;
-        refused += taken.refused;
-    }
-    assert_eq!(at, batch.bytes().len());
-    refused
 }
 
 fn host() -> String {
@@ -87,7 +82,7 @@ fn every_type_arrives_as_it_was() {
         // A number that the column has no place for, and a row of other columns.
         put_row(&mut batch, &shape, &[now, now, T("18446744073709551615"), Null, Null, Null, Null]);
         put_row(&mut batch, &numbered(), &[now, N(1)]);
-        assert_eq!(send(&mut *transport, &batch), 2);
+        assert_eq!(send_all(&mut *transport, &batch), 2);
         let reason = transport.take_refusal_reason().unwrap();
         assert!(reason.contains("does not fit into the column port"), "{reason}");
         let found = server.query("SELECT * EXCEPT host FROM flows ORDER BY port NULLS LAST FORMAT TSV");
@@ -126,7 +121,7 @@ fn a_table_of_the_operator_gets_its_types_and_only_missing_columns() {
     put_row(&mut batch, &shape, &[now, N(443), Null, Null, Null]);
     put_row(&mut batch, &shape, &[now, N(70_000), Null, Null, Null]);
     // The server refuses one word, so the rows are sent in halves until it is alone.
-    assert_eq!(send(&mut *sink, &batch), 2);
+    assert_eq!(send_all(&mut *sink, &batch), 2);
     let found =
         server.query("SELECT host, time, port, state, peer, extra, twice, process FROM flows ORDER BY port FORMAT TSV");
     let expected = [
@@ -299,5 +294,26 @@ fn a_password_is_not_sent_in_clear_text() {
     ] {
         let said = transport(&url, &numbered()).open().unwrap_err().to_string();
         assert!(said.contains(says) && !said.contains("hunter"), "{url}: {said}");
+    }
+}
+
+/// A server of another authority gets neither rows nor a login, by both kinds of receivers.
+#[test]
+fn the_server_must_have_a_certificate() {
+    require_tool!("openssl");
+    let authority = Authority::new();
+    let Some(server) = ClickHouseServer::start_with_tls("tls", &authority) else { return };
+    let trusted =
+        |authority: &Authority| TlsFiles { authorities: Some(authority.file("ca.pem")), ..TlsFiles::default() };
+    let place = server.encrypted_place();
+    let url = format!("clickhouses://{place}/default");
+    let mut sink = transport_with(&url, &numbered(), trusted(&authority));
+    sink.open().unwrap();
+    assert_eq!(send_all(&mut *sink, &rows(0, 500)), 0);
+    assert_eq!(server.query("SELECT count(), uniqExact(number) FROM flows FORMAT TSV"), "500\t500");
+    let other = Authority::new();
+    for url in [url, format!("otlp+https://{place}"), format!("otlps+http://{place}")] {
+        let said = transport_with(&url, &numbered(), trusted(&other)).open().unwrap_err().to_string();
+        assert!(said.contains("certificate"), "{url}: {said}");
     }
 }

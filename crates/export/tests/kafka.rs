@@ -5,14 +5,14 @@
 mod support;
 
 use export::{
-    Batch, MemoryStore, Output, OutputOptions, Spool, SpoolOptions, Store, TlsFiles, Transport, TransportOptions,
-    WhenFull, open_transport,
+    MemoryStore, Output, OutputOptions, Spool, SpoolOptions, Store, TlsFiles, Transport, TransportOptions, WhenFull,
+    open_transport,
 };
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::{Duration, Instant};
-use support::batch;
+use std::time::Duration;
+use support::{batch, send_all};
 use testkit::authority::Authority;
 use testkit::kafka::{Broker, Listener, PASSWORD, USER};
 use testkit::require_tool;
@@ -21,20 +21,6 @@ use testkit::require_tool;
 fn transport(url: &str, tls: &TlsFiles) -> Box<dyn Transport> {
     let options = TransportOptions { tls: tls.clone(), ..TransportOptions::default() };
     open_transport(&url.parse().unwrap(), options).unwrap()
-}
-
-/// Sends all messages from byte `at` on; returns how many were refused.
-fn send(transport: &mut dyn Transport, batch: &Batch) -> u64 {
-    let (mut at, mut refused) = (0, 0);
-    let until = Instant::now() + Duration::from_secs(60);
-    while at < batch.bytes().len() && Instant::now() < until {
-        transport.prepare(batch, at).unwrap();
-        let taken = transport.send(batch, at).unwrap();
-        at += taken.bytes;
-        refused += taken.refused;
-    }
-    assert_eq!(at, batch.bytes().len());
-    refused
 }
 
 /// The values of a topic, all with the host's name as key, in one partition.
@@ -80,10 +66,10 @@ fn messages_lie_in_a_topic_however_they_come() {
     ] {
         let mut transport = transport(&url, &tls);
         transport.open().unwrap();
-        assert_eq!(send(&mut *transport, &batch(0, 3000)), 0);
+        assert_eq!(send_all(&mut *transport, &batch(0, 3000)), 0);
         let mut more = batch(3000, 3001);
         more.number_from(3000);
-        assert_eq!(send(&mut *transport, &more), 0);
+        assert_eq!(send_all(&mut *transport, &more), 0);
         assert_eq!(values(&broker, topic), numbers(0, 3001), "{topic}");
     }
     let said = |url: &str, tls: &TlsFiles| transport(url, tls).open().unwrap_err().to_string();
@@ -117,7 +103,7 @@ fn messages_lie_in_a_topic_however_they_come() {
         large.bytes_mut().extend_from_slice(message);
         large.end_message();
     }
-    assert_eq!(send(&mut *transport, &large), 1);
+    assert_eq!(send_all(&mut *transport, &large), 1);
     let reason = transport.take_refusal_reason().unwrap();
     assert!(reason.contains("larger than the topic allows"), "{reason}");
     assert_eq!(values(&broker, "large"), numbers(0, 100));

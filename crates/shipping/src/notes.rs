@@ -20,7 +20,7 @@ fn words_of(reason: &str) -> &'static str {
         "age" => "dropped because they waited too long (--spool-age)",
         "lost" => "lost in a crash or a damaged spool",
         "end" => "not delivered when the run ended",
-        _ => "too long for a datagram",
+        _ => "refused",
     }
 }
 

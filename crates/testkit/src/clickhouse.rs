@@ -1,5 +1,6 @@
 //! ClickHouse's engine with its HTTP interface for one test, with its own data in a temporary directory.
 
+use crate::authority::Authority;
 use crate::sandbox::{Limit, confine};
 use crate::wait_until;
 use std::fs;
@@ -22,6 +23,8 @@ pub struct ClickHouseServer {
     port: u16,
     /// Each insert of this number gets no answer; 0 for none.
     cut: u32,
+    /// A port with TLS, and the file with its certificate and key.
+    encrypted: Option<(u16, PathBuf)>,
     process: Option<Child>,
 }
 
@@ -29,6 +32,24 @@ impl ClickHouseServer {
     /// Starts a server on 127.0.0.1, in this network namespace if one is given. It stores each insert of number `cut`
     /// and ends its connection without an answer; 0 for none. Returns `None` and prints a message if a part is missing.
     pub fn start(purpose: &str, netns: Option<&Path>, cut: u32) -> Option<ClickHouseServer> {
+        let mut server = ClickHouseServer::new(purpose, netns, cut)?;
+        server.begin();
+        Some(server)
+    }
+
+    /// Like [`ClickHouseServer::start`], with a second port for TLS, whose certificate is of the authority.
+    pub fn start_with_tls(purpose: &str, authority: &Authority) -> Option<ClickHouseServer> {
+        let mut server = ClickHouseServer::new(purpose, None, 0)?;
+        authority.sign("clickhouse", "DNS:localhost, IP:127.0.0.1", (-3600, 3600));
+        let read = |name: &str| fs::read_to_string(authority.file(name)).unwrap();
+        let certificate = server.dir.join("server.pem");
+        fs::write(&certificate, read("clickhouse.key") + &read("clickhouse.pem")).unwrap();
+        server.encrypted = Some((unused_port(), certificate));
+        server.begin();
+        Some(server)
+    }
+
+    fn new(purpose: &str, netns: Option<&Path>, cut: u32) -> Option<ClickHouseServer> {
         let engine = crate::tool::require_fetched(ENGINE, "NETWREN_WITHOUT_CLICKHOUSE", purpose)?;
         if !crate::tool::require("python3") || !crate::tool::require("setpriv") {
             return None;
@@ -38,10 +59,8 @@ impl ClickHouseServer {
         let dir = std::env::temp_dir().join(name);
         fs::create_dir_all(&dir).unwrap();
         fs::write(dir.join("front.py"), FRONT).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        let mut server = ClickHouseServer { dir, engine, netns: netns.map(Path::to_owned), port, cut, process: None };
-        server.begin();
-        Some(server)
+        let (port, netns) = (unused_port(), netns.map(Path::to_owned));
+        Some(ClickHouseServer { dir, engine, netns, port, cut, encrypted: None, process: None })
     }
 
     /// Starts the server, again after [`ClickHouseServer::kill`], and waits until it answers.
@@ -50,6 +69,9 @@ impl ClickHouseServer {
         let mut command = Command::new("setpriv");
         command.args(["--pdeathsig", "KILL", "python3", "-S"]).arg(self.dir.join("front.py"));
         command.arg(self.port.to_string()).arg(&self.dir).arg(self.cut.to_string());
+        if let Some((port, certificate)) = &self.encrypted {
+            command.arg(port.to_string()).arg(certificate);
+        }
         command.env("PYTHONPATH", &self.engine).env("PYTHONDONTWRITEBYTECODE", "1");
         command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
         if let Some(netns) = &self.netns {
@@ -70,6 +92,14 @@ impl ClickHouseServer {
     /// `HOST:PORT`.
     pub fn place(&self) -> String {
         format!("127.0.0.1:{}", self.port)
+    }
+
+    /// `HOST:PORT` of the port with TLS.
+    ///
+    /// # Panics
+    /// If it has none.
+    pub fn encrypted_place(&self) -> String {
+        format!("127.0.0.1:{}", self.encrypted.as_ref().unwrap().0)
     }
 
     /// The answer to a statement, without its end of line.
@@ -103,6 +133,10 @@ impl ClickHouseServer {
         let _inside = lab.map(|lab| lab.enter().unwrap());
         TcpStream::connect(self.place()).ok()
     }
+}
+
+fn unused_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Drop for ClickHouseServer {

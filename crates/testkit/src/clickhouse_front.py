@@ -1,11 +1,12 @@
 """The HTTP interface of ClickHouse in front of its embedded engine (Python package chdb-core), for tests.
 
-clickhouse_front.py PORT DIR CUT. CUT > 0: each insert of that number is stored, and its connection ends without an answer.
+clickhouse_front.py PORT DIR CUT [TLS_PORT CERTIFICATE]. CUT > 0: each insert of that number is stored, and its connection ends without an answer.
 Settings in the URL apply to inserts, as on a server. Users are not checked.
 """
 
 import re
 import socket
+import ssl
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -78,4 +79,10 @@ class Handler(BaseHTTPRequestHandler):
         pass
 
 
+if len(sys.argv) > 4:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(sys.argv[5])
+    encrypted = ThreadingHTTPServer(("127.0.0.1", int(sys.argv[4])), Handler)
+    encrypted.socket = context.wrap_socket(encrypted.socket, server_side=True)
+    threading.Thread(target=encrypted.serve_forever, daemon=True).start()
 ThreadingHTTPServer(("127.0.0.1", PORT), Handler).serve_forever()

@@ -2,7 +2,7 @@
 //!
 //! A message of a batch is one set or several, each with one record.
 
-use super::udp::{SendDatagram, Udp, is_too_long};
+use super::udp::{SendDatagram, TOO_LONG, Udp, is_too_long};
 use super::{TakenPart, Transport, is_later};
 use crate::Batch;
 use std::io;
@@ -149,6 +149,10 @@ impl Transport for Ipfix {
 
     fn check(&mut self) -> io::Result<()> {
         self.udp.check()
+    }
+
+    fn take_refusal_reason(&mut self) -> Option<String> {
+        Some(TOO_LONG.to_owned())
     }
 
     fn is_proven(&self) -> bool {

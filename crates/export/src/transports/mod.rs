@@ -11,11 +11,11 @@ mod file;
 mod frozen_request;
 #[cfg(feature = "http")]
 mod http;
+#[cfg(feature = "http")]
+mod http_sender;
 mod ipfix;
 #[cfg(feature = "kafka")]
 mod kafka;
-#[cfg(feature = "http")]
-mod marked_request;
 #[cfg(feature = "http")]
 mod otlp;
 mod packing;
@@ -34,6 +34,8 @@ mod stream;
 mod tcp;
 #[cfg(feature = "tls")]
 mod tls;
+#[cfg(feature = "http")]
+mod tokened_request;
 mod udp;
 mod unix;
 
@@ -54,6 +56,9 @@ pub use {clickhouse::fuzz_clickhouse_answers, otlp::fuzz_otlp_answers};
 ///
 /// Bound: for a connection to one address of a receiver. Beyond: the next address is tried. By: a receiver.
 const CONNECT: Duration = Duration::from_secs(3);
+
+/// Why a table's transport refuses a message that is a row of another shape.
+const OTHER_COLUMNS: &str = "they waited on disk while the columns were changed";
 
 /// The part of a batch that a transport has taken.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -146,9 +151,9 @@ pub trait Transport: Send {
         Ok(())
     }
 
-    /// The reason why messages were refused since the last call, if it is known.
+    /// The reason why messages were refused since the last call. Only called after a refusal.
     fn take_refusal_reason(&mut self) -> Option<String> {
-        None
+        Some(OTHER_COLUMNS.to_owned())
     }
 
     /// False if the transport is open but may have no receiver: the last one refused the messages.
@@ -200,12 +205,12 @@ pub fn open_transport(target: &Target, options: TransportOptions) -> io::Result<
         Address::Kafka(_) => return Err(without("Kafka", "kafka")),
         #[cfg(feature = "http")]
         Address::ClickHouse(address) => {
-            Box::new(clickhouse::ClickHouse::new(*address, &options.file_header, options.tls))
+            Box::new(clickhouse::ClickHouse::sender(*address, &options.file_header, options.tls))
         }
         #[cfg(not(feature = "http"))]
         Address::ClickHouse(_) => return Err(without("ClickHouse", "http")),
         #[cfg(feature = "http")]
-        Address::Otlp(address) => Box::new(otlp::Otlp::new(*address, &options.file_header, options.tls)),
+        Address::Otlp(address) => Box::new(otlp::Otlp::sender(*address, &options.file_header, options.tls)),
         #[cfg(not(feature = "http"))]
         Address::Otlp(_) => return Err(without("OpenTelemetry", "http")),
     })

@@ -13,6 +13,9 @@ const REFUSAL: Duration = Duration::from_millis(250);
 /// A name is resolved again after this time, in case the receiver has moved.
 const LOOKUP_INTERVAL: Duration = Duration::from_secs(60);
 
+/// Why a message is refused.
+pub(super) const TOO_LONG: &str = "too long for a datagram";
+
 /// Sends a datagram.
 pub(super) type SendDatagram<'s> = dyn FnMut(&[u8]) -> io::Result<usize> + 's;
 
@@ -146,6 +149,10 @@ impl Transport for Udp {
     fn check(&mut self) -> io::Result<()> {
         self.take_refusal()?;
         self.follow_name()
+    }
+
+    fn take_refusal_reason(&mut self) -> Option<String> {
+        Some(TOO_LONG.to_owned())
     }
 
     fn is_proven(&self) -> bool {

@@ -1,9 +1,10 @@
 //! Messages for tests of outputs.
 #![allow(dead_code, clippy::unwrap_used, clippy::panic, unreachable_pub)]
 
-use export::Batch;
+use export::{Batch, Transport};
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
 
 /// Messages `from..to`: one line with the number each.
 pub fn batch(from: u64, to: u64) -> Batch {
@@ -13,6 +14,20 @@ pub fn batch(from: u64, to: u64) -> Batch {
         batch.end_message();
     }
     batch
+}
+
+/// Sends all messages with an open transport, as an output does; returns how many were refused.
+pub fn send_all(transport: &mut dyn Transport, batch: &Batch) -> u64 {
+    let (mut at, mut refused) = (0, 0);
+    let until = Instant::now() + Duration::from_secs(60);
+    while at < batch.bytes().len() && Instant::now() < until {
+        transport.prepare(batch, at).unwrap();
+        let taken = transport.send(batch, at).unwrap();
+        at += taken.bytes;
+        refused += taken.refused;
+    }
+    assert_eq!(at, batch.bytes().len());
+    refused
 }
 
 /// Counts how often each number occurs in the text.

@@ -1,6 +1,7 @@
 //! Rows as a block of columns: the format Native of ClickHouse.
 
 use super::column::ColumnWriter;
+use crate::transports::http_sender::WrittenRows;
 use crate::transports::protobuf::put_varint;
 use crate::typed_row::{TypedValue, TypedValues};
 
@@ -18,17 +19,6 @@ pub(super) struct InsertPlan {
     pub(super) columns: Vec<ColumnWriter>,
 }
 
-/// What became of the rows of a block.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct EncodedBlock {
-    /// Rows in the block.
-    pub(super) rows: u64,
-    /// Rows left out: they waited on disk while the columns were changed, or a value has no place in its column.
-    pub(super) refused: u64,
-    /// A value without a place.
-    pub(super) misfit: Option<String>,
-}
-
 impl InsertPlan {
     /// Appends a block with a row for each message.
     pub(super) fn put_block<'m>(
@@ -36,9 +26,9 @@ impl InsertPlan {
         messages: impl Iterator<Item = &'m [u8]>,
         host: &[u8],
         out: &mut Vec<u8>,
-    ) -> EncodedBlock {
+    ) -> WrittenRows {
         self.columns.iter_mut().for_each(ColumnWriter::clear);
-        let mut block = EncodedBlock::default();
+        let mut block = WrittenRows::default();
         for message in messages {
             let mut values = TypedValues::from_bytes(message);
             if values.next() != Some(TypedValue::Integer(self.shape_id)) {
@@ -114,7 +104,7 @@ mod tests {
             let mut out = Vec::new();
             let block = plan.put_block(rows.iter().map(|row| &row[..]), b"h", &mut out);
             let misfit = Some("a value does not fit into the column port: Integer(70000)".to_owned());
-            assert_eq!(block, EncodedBlock { rows: 2, refused: 2, misfit });
+            assert_eq!(block, WrittenRows { rows: 2, refused: 2, misfit });
             let expected = b"\x03\x02\x04host\x06String\x01h\x01h\x04port\x06UInt16\x50\x00\xbb\x01\
                              \x04name\x10Nullable(String)\x00\x01\x01a\x00";
             assert_eq!(out.escape_ascii().to_string(), expected.escape_ascii().to_string());

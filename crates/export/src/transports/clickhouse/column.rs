@@ -190,8 +190,8 @@ impl ColumnWriter {
                     TypedValue::Integer(n) => u64::try_from(n).ok()?,
                     other => text_of(other)?.parse().ok()?,
                 };
-                let (bytes, rest) = split_number(number.to_le_bytes(), width);
-                out.extend_from_slice(rest.iter().all(|byte| *byte == 0).then_some(&bytes)?.get(..width.into())?);
+                (width == 8 || number >> (8 * width) == 0).then_some(())?;
+                out.extend_from_slice(number.to_le_bytes().get(..width.into())?);
             }
             Encoding::Signed(width) => {
                 let TypedValue::Integer(number) = value else { return None };
@@ -244,16 +244,7 @@ impl ColumnWriter {
     }
 }
 
-/// Splits a number into its lower `width` bytes, and those above.
-fn split_number(bytes: [u8; 8], width: u8) -> ([u8; 8], [u8; 8]) {
-    let mut parts = ([0; 8], [0; 8]);
-    for (at, byte) in bytes.into_iter().enumerate() {
-        let part = if at < width.into() { &mut parts.0 } else { &mut parts.1 };
-        part.iter_mut().skip(at).take(1).for_each(|place| *place = byte);
-    }
-    parts
-}
-
+/// The text of a value.
 fn text_of(value: TypedValue<'_>) -> Option<&str> {
     if let TypedValue::Text(text) = value { Some(text) } else { None }
 }

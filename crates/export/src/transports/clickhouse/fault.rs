@@ -16,33 +16,27 @@ pub(super) struct ServerFault {
     text: String,
 }
 
-/// The consequence of an error for the rows of a request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Remedy {
-    /// The server will never take all of them together.
-    Split,
-    /// The same request must be sent again, perhaps after the server or its table was changed.
-    Again,
-}
-
 impl ServerFault {
-    pub(super) fn remedy(&self) -> Remedy {
-        match (self.code, self.status) {
-            // TOO_LARGE_STRING_SIZE, VIOLATED_CONSTRAINT, UNKNOWN_ELEMENT_OF_ENUM; a proxy's Content Too Large.
-            (131 | 469 | 691, _) | (0, 413) => Remedy::Split,
-            _ => Remedy::Again,
-        }
+    /// True if the server will never take all rows of the request together.
+    pub(super) fn is_of_a_row(&self) -> bool {
+        // TOO_LARGE_STRING_SIZE, VIOLATED_CONSTRAINT, UNKNOWN_ELEMENT_OF_ENUM; a proxy's Content Too Large.
+        matches!((self.code, self.status), (131 | 469 | 691, _) | (0, 413))
     }
 
     /// True if the user may not do it.
-    pub(super) fn is_denied(&self) -> bool {
+    fn is_denied(&self) -> bool {
         // REQUIRED_PASSWORD, AUTHENTICATION_FAILED, WRONG_PASSWORD, UNKNOWN_USER, ACCESS_DENIED, READONLY.
         matches!(self.code, 194 | 516 | 193 | 192 | 497 | 164) || matches!(self.status, 401 | 403)
     }
 
-    /// The error of an attempt at something, with what to do about it.
+    /// The error of an attempt at something.
     pub(super) fn error(&self, what: &str, object: &str) -> io::Error {
         let kind = if self.is_denied() { ErrorKind::PermissionDenied } else { ErrorKind::Other };
+        io::Error::new(kind, format!("{what} {object}: {}", self.words()))
+    }
+
+    /// What is wrong, and what to do about it.
+    pub(super) fn words(&self) -> String {
         let advice = match self.code {
             // UNKNOWN_IDENTIFIER in system.columns, UNKNOWN_FORMAT, UNKNOWN_SETTING.
             47 | 73 | 115 => " (netwren needs ClickHouse 22.2 or later)",
@@ -50,15 +44,12 @@ impl ServerFault {
             252 => " (the server cannot merge as fast as rows arrive)",
             _ => "",
         };
-        let text = match (self.code, self.status) {
-            (0, 300..400) => format!("status {}: netwren does not follow redirects", self.status),
-            (0, status) => format!(
-                "status {status}{}",
-                if self.text.is_empty() { String::new() } else { format!(": {}", self.text) }
-            ),
+        match (self.code, self.status) {
+            (0, status @ 300..400) => format!("status {status}: netwren does not follow redirects"),
+            (0, status) if self.text.is_empty() => format!("status {status}"),
+            (0, status) => format!("status {status}: {}", self.text),
             (code, _) => format!("{} (error {code}){advice}", self.text),
-        };
-        io::Error::new(kind, format!("{what} {object}: {text}"))
+        }
     }
 }
 

@@ -5,6 +5,7 @@ use super::column::{ColumnWriter, ServerType};
 use super::fault::{ServerFault, evaluate};
 use super::http_interface::HttpInterface;
 use crate::transports::protobuf::take_varint;
+use crate::transports::with_object;
 use crate::typed_row::{ColumnType, TableShape};
 use std::io::{self, ErrorKind};
 
@@ -107,7 +108,7 @@ fn run(connection: &mut HttpInterface, statement: &str, what: &str, shape: &Tabl
     let answer = connection.ask(statement).map_err(|error| match error.kind() {
         // It names the server already.
         ErrorKind::PermissionDenied | ErrorKind::InvalidInput | ErrorKind::ConnectionRefused => error,
-        _ => super::with_object("no answers from", &server, &error),
+        _ => with_object("no answers from", &server, &error),
     })?;
     let object = format!("table {} at {server}", shape.name);
     evaluate(&answer).map_err(|fault: ServerFault| fault.error(what, &object))?;

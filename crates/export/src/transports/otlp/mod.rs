@@ -6,23 +6,20 @@
 
 mod records;
 
-use super::exchange::excerpt;
-use super::http::{HttpAnswer, HttpClient};
-use super::marked_request::MarkedRequest;
+use super::exchange::{Protocol, excerpt};
+use super::frozen_request::FrozenRequest;
+use super::http::{Http, HttpAnswer, HttpClient};
+use super::http_sender::{HttpReceiver, HttpSender, RequestOutcome, WrittenRows, gzip};
 use super::protobuf::{FieldValue, fields};
-use super::stream::{WRITE_TIMEOUT, closed_error};
-use super::{Gathering, TakenPart, Transport, with_object};
 use crate::typed_row::TableShape;
 use crate::url::decode_percent;
 use crate::{Batch, OtlpAddress, TlsFiles};
-use flate2::{Compression, write::GzEncoder};
 use records::RecordWriter;
-use std::io::{self, ErrorKind, Write};
-use std::ops::Range;
+use std::io::{self, ErrorKind};
 use std::time::{Duration, Instant};
 
 /// Most bytes of rows in a request. As records they are about twice as long, and receivers take 4 MiB at least.
-const REQUEST_BYTES_MAX: usize = 1 << 20;
+const BYTES_MAX: usize = 1 << 20;
 /// Most rows in a request.
 const ROWS_MAX: usize = 1 << 13;
 /// A receiver that does not answer for this long counts as away.
@@ -46,39 +43,15 @@ pub(super) struct Otlp {
     http: HttpClient,
     headers: Vec<(String, String)>,
     writer: RecordWriter,
-    request: MarkedRequest,
-    asked: Option<AskedExport>,
-    /// Most rows in the next request: fewer after one that was too large.
-    rows: usize,
     /// Until when the receiver wants no request.
     pause: Option<Instant>,
-    complaint: Option<String>,
+    /// The records of a request; the field keeps the memory.
     body: Vec<u8>,
 }
 
-/// A request without an answer.
-struct AskedExport {
-    since: Instant,
-    rows: u64,
-    refused: u64,
-}
-
-/// What follows from an answer.
-#[derive(Debug, PartialEq, Eq)]
-enum ExportOutcome {
-    /// The receiver took the rows, except this many.
-    Taken { rejected: u64, words: String },
-    /// It never takes these rows.
-    Refused(String),
-    /// The request is too large.
-    Split(String),
-    /// It may take them later, after this pause if there is one.
-    Later(String, Option<Duration>),
-}
-
 impl Otlp {
-    /// Sends rows of the table that `header` describes to `address`.
-    pub(super) fn new(address: OtlpAddress, header: &[u8], tls: TlsFiles) -> Otlp {
+    /// The transport for rows of the table that `header` describes, to `address`.
+    pub(super) fn sender(address: OtlpAddress, header: &[u8], tls: TlsFiles) -> HttpSender<Otlp> {
         let host = String::from_utf8_lossy(&sys::fs::host_name()).into_owned();
         let machine = std::fs::read_to_string("/etc/machine-id").unwrap_or_default();
         let machine = machine.trim();
@@ -91,85 +64,72 @@ impl Otlp {
         if machine.len() == 32 && machine.bytes().all(|byte| byte.is_ascii_hexdigit()) {
             attributes.push(("host.id", machine));
         }
-        Otlp {
+        HttpSender::new(Otlp {
             http: HttpClient::new(address.server.clone(), address.is_encrypted, tls),
             address,
             headers: Vec::new(),
             writer: RecordWriter::new(&TableShape::of_header(header), &attributes),
-            request: MarkedRequest::default(),
-            asked: None,
-            rows: ROWS_MAX,
             pause: None,
-            complaint: None,
             body: Vec::new(),
-        }
+        })
+    }
+}
+
+impl HttpReceiver for Otlp {
+    const REQUEST_MAX: (usize, usize) = (ROWS_MAX, BYTES_MAX);
+    const SILENCE: Duration = SILENCE;
+    const INTERVAL: Duration = INTERVAL;
+
+    fn name(&self) -> String {
+        self.address.server.clone()
     }
 
-    /// Writes the request. Returns the taken messages at once if there is nothing to send.
-    fn begin(&mut self, batch: &Batch) -> io::Result<Option<TakenPart>> {
-        let request = self.request.current.ok_or_else(closed_error)?;
+    fn open(&mut self) -> io::Result<()> {
+        let left = self.pause.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
+        if !left.is_zero() {
+            let text = format!("{} wants no requests for {} s", self.address.server, left.as_secs() + 1);
+            return Err(io::Error::new(ErrorKind::WouldBlock, text));
+        }
+        self.headers = read_headers(&std::env::var(HEADERS).unwrap_or_default())?;
+        self.http.open()
+    }
+
+    fn write(&mut self, request: &FrozenRequest, batch: &Batch, token: &str) -> io::Result<WrittenRows> {
         self.body.clear();
-        let (mark, now_ns) = (self.request.mark(), sys::clock::wall_ns());
-        let messages = request.messages(batch);
-        let (rows, refused) = self.writer.put_request(messages, (&mark, request.first), now_ns, &mut self.body);
-        if rows == 0 {
-            self.request.forget();
-            return Ok(Some(TakenPart { bytes: request.bytes(batch), refused, repeated: 0 }));
+        let (messages, now_ns) = (request.messages(batch), sys::clock::wall_ns());
+        let written = self.writer.put_request(messages, (token, request.first), now_ns, &mut self.body);
+        if written.rows > 0 {
+            let mut headers = vec![("Content-Type", "application/x-protobuf"), ("Content-Encoding", "gzip")];
+            headers.extend(self.headers.iter().map(|(name, value)| (&**name, &**value)));
+            self.http.post(&self.address.path, &headers, &gzip(&self.body)?)?;
         }
-        let mut packer = GzEncoder::new(Vec::new(), Compression::fast());
-        packer.write_all(&self.body)?;
-        let packed = packer.finish()?;
-        let mut headers = vec![("Content-Type", "application/x-protobuf"), ("Content-Encoding", "gzip")];
-        headers.extend(self.headers.iter().map(|(name, value)| (&**name, &**value)));
-        self.http.post(&self.address.path, &headers, &packed)?;
-        self.asked = Some(AskedExport { since: Instant::now(), rows, refused });
-        Ok(None)
+        Ok(written)
     }
 
-    /// Waits a short time for the answer, and evaluates it.
-    fn finish(&mut self, batch: &Batch) -> io::Result<TakenPart> {
-        let Some(answer) = self.http.answer(WRITE_TIMEOUT)? else {
-            if self.asked.as_ref().is_some_and(|asked| asked.since.elapsed() < SILENCE) {
-                return Ok(TakenPart::default());
-            }
-            return Err(io::Error::new(ErrorKind::TimedOut, format!("no answer for {} s", SILENCE.as_secs())));
+    fn answer(&mut self, wait: Duration) -> io::Result<Option<HttpAnswer>> {
+        self.http.answer(wait)
+    }
+
+    fn evaluate(&mut self, answer: &HttpAnswer) -> RequestOutcome {
+        let named = |error| io::Error::other(format!("cannot send to {}: {error}", self.address.server));
+        let outcome = match evaluate(answer) {
+            RequestOutcome::Later(error) => RequestOutcome::Later(named(error)),
+            RequestOutcome::Unknown(error) => RequestOutcome::Unknown(named(error)),
+            outcome => return outcome,
         };
-        let (Some(asked), Some(request)) = (self.asked.take(), self.request.current) else {
-            return Err(closed_error());
-        };
-        let bytes = request.bytes(batch);
-        let server = &self.address.server;
-        let all = |refused| TakenPart { bytes, refused: asked.refused + refused, repeated: 0 };
-        match evaluate(&answer) {
-            ExportOutcome::Taken { rejected, words } => {
-                if rejected > 0 {
-                    self.complaint = Some(format!("{server} rejected {rejected} records: {words}"));
-                }
-                let repeated = if self.request.is_twice(false) { asked.rows } else { 0 };
-                self.rows = self.rows.saturating_mul(2).min(ROWS_MAX);
-                Ok(TakenPart { repeated, ..all(rejected.min(asked.rows)) })
-            }
-            ExportOutcome::Split(_) if request.len() > 1 => {
-                self.rows = (request.len() as usize / 2).max(1);
-                self.request.forget();
-                Ok(TakenPart::default())
-            }
-            ExportOutcome::Refused(words) | ExportOutcome::Split(words) => {
-                self.complaint = Some(format!("{server} refused {} records: {words}", asked.rows));
-                self.request.forget();
-                Ok(all(asked.rows))
-            }
-            ExportOutcome::Later(words, pause) => {
-                self.pause = pause.map(|pause| Instant::now() + pause.min(PAUSE_MAX));
-                Err(io::Error::other(format!("cannot send to {server}: {words}")))
-            }
-        }
+        let seconds = answer.header("retry-after").and_then(|text| text.parse().ok());
+        self.pause = seconds.map(|seconds| Instant::now() + Duration::from_secs(seconds).min(PAUSE_MAX));
+        outcome
+    }
+
+    fn close(&mut self) {
+        self.http.close();
     }
 }
 
 /// Evaluates an answer as OTLP demands, except that rows are kept if the path or the login is wrong,
 /// because that may be mended.
-fn evaluate(answer: &HttpAnswer) -> ExportOutcome {
+fn evaluate(answer: &HttpAnswer) -> RequestOutcome {
     let is_text = answer.header("content-type").is_some_and(|kind| !kind.contains("protobuf"));
     let field = |message: &[u8], number: u64| match fields(message).find(|(field, _)| *field == number) {
         Some((_, FieldValue::Bytes(bytes))) => bytes.to_vec(),
@@ -186,7 +146,7 @@ fn evaluate(answer: &HttpAnswer) -> ExportOutcome {
         false => format!("status {}: {said}", answer.status),
     };
     match answer.status {
-        200..300 if is_text => ExportOutcome::Taken { rejected: 0, words: String::new() },
+        200..300 if is_text => RequestOutcome::Taken { rejected: 0, words: String::new() },
         200..300 => {
             // ExportLogsServiceResponse{1 partial_success{1 rejected_log_records, 2 error_message}}
             let partial = field(&answer.body, 1);
@@ -194,16 +154,15 @@ fn evaluate(answer: &HttpAnswer) -> ExportOutcome {
                 (1, FieldValue::Number(count)) => Some(count),
                 _ => None,
             });
-            ExportOutcome::Taken { rejected: rejected.unwrap_or(0), words: words(&partial, 2) }
+            RequestOutcome::Taken { rejected: rejected.unwrap_or(0), words: words(&partial, 2) }
         }
-        300..400 => ExportOutcome::Later(format!("status {}: netwren does not follow redirects", answer.status), None),
-        413 => ExportOutcome::Split(status(said())),
-        400 if said().contains("too large") => ExportOutcome::Split(status(said())),
-        400 | 422 => ExportOutcome::Refused(status(said())),
-        _ => {
-            let seconds = answer.header("retry-after").and_then(|text| text.parse().ok());
-            ExportOutcome::Later(status(said()), seconds.map(Duration::from_secs))
-        }
+        300..400 => RequestOutcome::Later(io::Error::other(status("netwren does not follow redirects".to_owned()))),
+        413 => RequestOutcome::Split(status(said())),
+        400 if said().contains("too large") => RequestOutcome::Split(status(said())),
+        400 | 422 => RequestOutcome::Refused(status(said())),
+        // The program or the gateway failed while it worked on the request.
+        500 | 502 | 504 => RequestOutcome::Unknown(io::Error::other(status(said()))),
+        _ => RequestOutcome::Later(io::Error::other(status(said()))),
     }
 }
 
@@ -221,62 +180,10 @@ fn read_headers(text: &str) -> io::Result<Vec<(String, String)>> {
     text.split(',').filter(|part| !part.trim().is_empty()).map(|part| pair(part).ok_or_else(wrong)).collect()
 }
 
-impl Transport for Otlp {
-    fn open(&mut self) -> io::Result<()> {
-        self.close();
-        if let Some(left) = self.pause.map(|until| until.saturating_duration_since(Instant::now())) {
-            if !left.is_zero() {
-                let text = format!("{} wants no requests for {} s", self.address.server, left.as_secs() + 1);
-                return Err(io::Error::new(ErrorKind::WouldBlock, text));
-            }
-        }
-        self.request.open()?;
-        self.headers = read_headers(&std::env::var(HEADERS).unwrap_or_default())?;
-        self.http.open()
-    }
-
-    fn resume(&mut self, note: &[u8]) -> Option<Range<u64>> {
-        self.request.resume(note)
-    }
-
-    fn prepare(&mut self, batch: &Batch, at: usize) -> io::Result<Option<Vec<u8>>> {
-        self.request.prepare((batch, at), (self.rows, REQUEST_BYTES_MAX), &self.address.server)
-    }
-
-    fn gathering(&self) -> Option<Gathering> {
-        Some(Gathering { every: INTERVAL, together: self.request.current.map_or(0, |request| request.end) })
-    }
-
-    fn send(&mut self, batch: &Batch, _: usize) -> io::Result<TakenPart> {
-        let begun = if self.asked.is_none() { self.begin(batch) } else { Ok(None) };
-        let sent = match begun {
-            Ok(Some(taken)) => return Ok(taken),
-            Ok(None) => self.finish(batch),
-            Err(error) => Err(error),
-        };
-        sent.map_err(|error| match error.kind() {
-            ErrorKind::Other => error,
-            _ => with_object("cannot send to", &self.address.server, &error),
-        })
-    }
-
-    fn take_refusal_reason(&mut self) -> Option<String> {
-        self.complaint.take()
-    }
-
-    fn close(&mut self) {
-        if self.asked.take().is_some() {
-            self.request.set_doubtful();
-        }
-        self.http.close();
-    }
-}
-
 /// Reads bytes as answers of a receiver; for the fuzzer.
 pub fn fuzz_otlp_answers(data: &[u8]) {
-    use super::exchange::Protocol;
     let mut input = bytes::BytesMut::from(data);
-    while let Ok(Some(answer)) = super::http::Http::parse(&mut input) {
+    while let Ok(Some(answer)) = Http::parse(&mut input) {
         let _ = evaluate(&answer);
     }
     assert!(fields(data).count() <= data.len());
@@ -286,39 +193,42 @@ pub fn fuzz_otlp_answers(data: &[u8]) {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::super::exchange::Protocol;
-    use super::super::http::Http;
     use super::*;
 
-    fn outcome(head: &str, body: &[u8]) -> ExportOutcome {
+    /// The outcome of an answer in words.
+    fn outcome(head: &str, body: &[u8]) -> String {
         let mut text =
             bytes::BytesMut::from(format!("HTTP/1.1 {head}\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes());
         text.extend_from_slice(body);
-        evaluate(&Http::parse(&mut text).unwrap().unwrap())
+        match evaluate(&Http::parse(&mut text).unwrap().unwrap()) {
+            RequestOutcome::Taken { rejected, words } => format!("taken but {rejected} {words}"),
+            RequestOutcome::Refused(words) => format!("refused: {words}"),
+            RequestOutcome::Split(words) => format!("split: {words}"),
+            RequestOutcome::Later(error) => format!("later: {error}"),
+            RequestOutcome::Unknown(error) => format!("unknown: {error}"),
+        }
     }
 
     #[test]
     fn answers_say_what_becomes_of_the_rows() {
-        let taken = |rejected, words: &str| ExportOutcome::Taken { rejected, words: words.to_owned() };
-        let text = "Content-Type: text/plain";
-        assert_eq!(outcome("200 OK", b""), taken(0, ""));
-        assert_eq!(outcome("200 OK", b"\x0a\x00"), taken(0, ""), "the collector's answer");
-        assert_eq!(outcome("200 OK", b"\x0a\x08\x08\x03\x12\x04late"), taken(3, "late"));
-        assert_eq!(outcome(&format!("200 OK\r\n{text}"), b"ok"), taken(0, ""));
-        let later = |words: &str, seconds: Option<u64>| {
-            ExportOutcome::Later(words.to_owned(), seconds.map(Duration::from_secs))
-        };
-        assert_eq!(outcome("503 x\r\nRetry-After: 7", b"\x08\x0e\x12\x04full"), later("status 503: full", Some(7)));
-        assert_eq!(outcome(&format!("404 x\r\n{text}"), b"no such\npage"), later("status 404: no such", None));
-        assert_eq!(outcome("401 x", b""), later("status 401", None));
-        assert_eq!(outcome("302 x", b""), later("status 302: netwren does not follow redirects", None));
-        let large = "request body too large";
-        assert_eq!(
-            outcome(&format!("400 x\r\n{text}"), large.as_bytes()),
-            ExportOutcome::Split(format!("status 400: {large}"))
-        );
-        assert_eq!(outcome("413 x", b""), ExportOutcome::Split("status 413".to_owned()));
-        assert_eq!(outcome("400 x", b"\x12\x03bad"), ExportOutcome::Refused("status 400: bad".to_owned()));
+        const TEXT: &str = "Content-Type: text/plain";
+        for (head, body, expected) in [
+            ("200 OK".to_owned(), &b""[..], "taken but 0 "),
+            // The answer of a collector that took everything.
+            ("200 OK".to_owned(), b"\x0a\x00", "taken but 0 "),
+            ("200 OK".to_owned(), b"\x0a\x08\x08\x03\x12\x04late", "taken but 3 late"),
+            (format!("200 OK\r\n{TEXT}"), b"ok", "taken but 0 "),
+            ("503 x\r\nRetry-After: 7".to_owned(), b"\x08\x0e\x12\x04full", "later: status 503: full"),
+            (format!("404 x\r\n{TEXT}"), b"no such\npage", "later: status 404: no such"),
+            ("401 x".to_owned(), b"", "later: status 401"),
+            ("504 x".to_owned(), b"", "unknown: status 504"),
+            ("302 x".to_owned(), b"", "later: status 302: netwren does not follow redirects"),
+            (format!("400 x\r\n{TEXT}"), b"request body too large", "split: status 400: request body too large"),
+            ("413 x".to_owned(), b"", "split: status 413"),
+            ("400 x".to_owned(), b"\x12\x03bad", "refused: status 400: bad"),
+        ] {
+            assert_eq!(outcome(&head, body), expected, "{head}");
+        }
     }
 
     #[test]

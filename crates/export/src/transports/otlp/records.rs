@@ -1,5 +1,6 @@
 //! Rows as log records of OpenTelemetry (opentelemetry/proto/logs/v1/logs.proto).
 
+use crate::transports::http_sender::WrittenRows;
 use crate::transports::protobuf::{put_bytes, put_fixed, put_number};
 use crate::typed_row::{ColumnType, TableShape, TypedValue, TypedValues};
 
@@ -68,35 +69,35 @@ impl RecordWriter {
         }
     }
 
-    /// Appends a request with a record for each message; the first has this number. `mark` and the number make records
-    /// unique. Returns how many messages are records, and how many are rows of other columns.
+    /// Appends a request with a record for each message; the first has this number. `token` and the number make records
+    /// unique. Messages with other columns are left out.
     pub(super) fn put_request<'m>(
         &mut self,
         messages: impl Iterator<Item = &'m [u8]>,
-        (mark, first): (&str, u64),
+        (token, first): (&str, u64),
         now_ns: u64,
         out: &mut Vec<u8>,
-    ) -> (u64, u64) {
+    ) -> WrittenRows {
         self.records.clear();
         let mut scope = Vec::new();
         put_bytes(&mut scope, 1, b"netwren");
         put_bytes(&mut scope, 2, env!("CARGO_PKG_VERSION").as_bytes());
         put_bytes(&mut self.records, 1, &scope);
-        let (mut rows, mut refused) = (0, 0);
+        let mut written = WrittenRows::default();
         for (number, message) in (first..).zip(messages) {
             let mut values = TypedValues::from_bytes(message);
             if values.next() != Some(TypedValue::Integer(self.shape_id)) {
-                refused += 1;
+                written.refused += 1;
                 continue;
             }
-            rows += 1;
-            self.put_record(values, &format!("{mark}-{number}"), now_ns);
+            written.rows += 1;
+            self.put_record(values, &format!("{token}-{number}"), now_ns);
         }
         let mut logs = Vec::with_capacity(self.records.len() + self.resource.len() + 32);
         put_bytes(&mut logs, 1, &self.resource);
         put_bytes(&mut logs, 2, &self.records);
         put_bytes(out, 1, &logs);
-        (rows, refused)
+        written
     }
 
     fn put_record(&mut self, values: TypedValues<'_>, uid: &str, now_ns: u64) {

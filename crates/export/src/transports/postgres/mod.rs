@@ -11,7 +11,7 @@ mod table;
 mod wire;
 
 use super::stream::{WRITE_TIMEOUT, closed_error};
-use super::{TakenPart, Transport, with_object};
+use super::{OTHER_COLUMNS, TakenPart, Transport, with_object};
 use crate::typed_row::{TypedValue, TypedValues};
 use crate::{Batch, PostgresAddress, TlsFiles};
 use doubt::{SessionIdentity, TransactionEnd, UnknownTransaction};
@@ -265,7 +265,7 @@ impl Transport for Database {
     }
 
     fn take_refusal_reason(&mut self) -> Option<String> {
-        self.complaint.take()
+        self.complaint.take().or_else(|| Some(OTHER_COLUMNS.to_owned()))
     }
 
     fn close(&mut self) {

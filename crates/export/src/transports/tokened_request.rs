@@ -1,4 +1,4 @@
-//! The request of an output whose receiver gives it no number: a random one marks all of its requests.
+//! The request of an output, and its token: a random text by which a receiver recognises requests that arrive twice.
 
 use super::frozen_request::{FoundMessages, FrozenRequest, take};
 use crate::Batch;
@@ -8,19 +8,19 @@ use std::ops::Range;
 /// The first byte of a note. Other transports have other notes.
 const NOTE_VERSION: u8 = 2;
 
-/// The request to send, and the number, which stays the same in all runs with the same store.
+/// The request to send, and the token's number, which stays the same in all runs with the same store.
 #[derive(Debug, Default)]
-pub(super) struct MarkedRequest {
+pub(super) struct TokenedRequest {
     id: Option<[u8; 16]>,
     /// The request to send, until it is answered.
     pub(super) current: Option<FrozenRequest>,
     /// True if the store has the bounds of the request.
     is_noted: bool,
-    /// True if some messages of the next request may be stored already, under another mark.
+    /// True if some messages of the next request may be stored already, under another token.
     is_repeated: bool,
 }
 
-impl MarkedRequest {
+impl TokenedRequest {
     /// Chooses the number, unless an earlier run has.
     pub(super) fn open(&mut self) -> io::Result<()> {
         if self.id.is_none() {
@@ -31,11 +31,11 @@ impl MarkedRequest {
         Ok(())
     }
 
-    /// The mark: 32 hexadecimal digits.
-    pub(super) fn mark(&self) -> String {
-        let mut mark = String::with_capacity(32);
-        self.id.iter().flatten().for_each(|byte| mark.push_str(&format!("{byte:02x}")));
-        mark
+    /// The token of the output: 32 hexadecimal digits. With the numbers of its messages, it is that of a request.
+    pub(super) fn token(&self) -> String {
+        let mut token = String::with_capacity(32);
+        self.id.iter().flatten().for_each(|byte| token.push_str(&format!("{byte:02x}")));
+        token
     }
 
     /// See [`super::Transport::resume`].
@@ -57,6 +57,8 @@ impl MarkedRequest {
         match self.current.map(|request| (request, request.find_in(batch, first))) {
             Some((_, FoundMessages::All)) | None => {}
             Some((_, FoundMessages::None)) => self.forget(),
+            // It was never written.
+            Some((request, FoundMessages::Some)) if !request.is_doubtful => self.forget(),
             Some((request, FoundMessages::Some)) => {
                 self.forget();
                 self.is_repeated = true;
@@ -74,6 +76,12 @@ impl MarkedRequest {
         (self.current, self.is_noted) = (None, false);
     }
 
+    /// Forgets the request, whose messages will be sent in other ones. An earlier attempt may have stored it.
+    pub(super) fn divide(&mut self) {
+        self.is_repeated |= self.current.is_some_and(|request| request.is_doubtful);
+        self.forget();
+    }
+
     /// Notes that the receiver may have stored the request, or a part of it.
     pub(super) fn set_doubtful(&mut self) {
         if let Some(request) = &mut self.current {
@@ -82,11 +90,11 @@ impl MarkedRequest {
     }
 
     /// Forgets the request, which is stored now. Returns true if it may be stored twice; a receiver that recognises
-    /// marks stores it once unless some of its messages were dropped.
-    pub(super) fn is_twice(&mut self, knows_marks: bool) -> bool {
+    /// tokens stores it once, unless its bounds have changed.
+    pub(super) fn is_twice(&mut self, knows_tokens: bool) -> bool {
         let is_doubtful = self.current.is_some_and(|request| request.is_doubtful);
         self.forget();
-        std::mem::take(&mut self.is_repeated) || is_doubtful && !knows_marks
+        std::mem::take(&mut self.is_repeated) || is_doubtful && !knows_tokens
     }
 }
 
@@ -117,30 +125,34 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_next_run_has_the_same_mark_and_request() {
+    fn the_next_run_has_the_same_token_and_request() {
         let mut batch = Batch::new();
         for _ in 0..9 {
             batch.bytes_mut().push(b'x');
             batch.end_message();
         }
-        let mut first = MarkedRequest::default();
+        let mut first = TokenedRequest::default();
         first.open().unwrap();
         let note = first.prepare((&batch, 0), (4, 100), "x").unwrap().unwrap();
         assert_eq!(first.prepare((&batch, 0), (9, 100), "x").unwrap(), None, "it does not change");
-        let mut next = MarkedRequest::default();
+        let mut next = TokenedRequest::default();
         assert_eq!(next.resume(&note), Some(0..4));
         next.open().unwrap();
-        assert_eq!((next.mark(), next.mark().len()), (first.mark(), 32));
+        assert_eq!((next.token(), next.token().len()), (first.token(), 32));
         assert_eq!(next.prepare((&batch, 0), (9, 100), "x").unwrap().unwrap(), note);
-        assert!(!next.is_twice(true), "the receiver knows the mark");
+        assert!(!next.is_twice(true), "the receiver knows the token");
         next.prepare((&batch, 4), (9, 100), "x").unwrap();
         next.set_doubtful();
         assert!(next.is_twice(false) && next.current.is_none());
-        // The first messages of a request without an answer are dropped.
+        // The first messages of a request are dropped, first before it was written, then after.
         next.prepare((&batch, 0), (4, 100), "x").unwrap();
+        next.prepare((&batch, 1), (4, 100), "x").unwrap();
+        assert!(!next.is_twice(false));
+        next.prepare((&batch, 0), (4, 100), "x").unwrap();
+        next.set_doubtful();
         assert!(next.prepare((&batch, 2), (4, 100), "x").unwrap_err().to_string().contains("stored twice"));
         next.prepare((&batch, 2), (4, 100), "x").unwrap();
         assert!(next.is_twice(true));
-        assert_eq!(MarkedRequest::default().resume(b"\x01 another transport's"), None);
+        assert_eq!(TokenedRequest::default().resume(b"\x01 another transport's"), None);
     }
 }

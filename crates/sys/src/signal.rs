@@ -292,9 +292,7 @@ extern "C" fn on_signal(signal: libc::c_int) {
         libc::SIGUSR2 => _ = FLUSHES.fetch_add(1, SeqCst),
         _ => request(signal, clock::monotonic_ns()),
     }
-    let one: u64 = 1;
-    // SAFETY: writes 8 bytes of a live u64; the error from a bad or full descriptor can be ignored.
-    unsafe { libc::write(POKE.load(SeqCst), (&raw const one).cast(), 8) };
+    poke();
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = errno };
 }
@@ -381,6 +379,17 @@ fn drain() {
     let mut count: u64 = 0;
     // SAFETY: room for 8 bytes; the descriptor is non-blocking, an empty one gives EAGAIN.
     let _ = call("read", || unsafe { libc::read(POKE.load(SeqCst), (&raw mut count).cast(), 8) } as i64);
+    if is_requested() {
+        // Other threads that wait must see the end, too.
+        poke();
+    }
+}
+
+// Also called inside a signal handler.
+fn poke() {
+    let one: u64 = 1;
+    // SAFETY: writes 8 bytes of a live u64; the error from a bad or full descriptor can be ignored.
+    unsafe { libc::write(POKE.load(SeqCst), (&raw const one).cast(), 8) };
 }
 
 #[cfg(test)]

@@ -53,6 +53,7 @@ fn ledger(out: &Output) -> Value {
     all["outputs"][0].clone()
 }
 
+// long: one receiver answers in every way.
 #[test]
 fn root_rows_are_log_records_whatever_the_receiver_answers() {
     testkit::require_root!();

@@ -138,13 +138,13 @@ fn is_endless(line: &str) -> bool {
     if ending.iter().any(|words| line.contains(words)) {
         return false;
     }
-    let streams = ["netwren nat events", "netwren log -", "netwren log tail", "netwren capture"];
+    let streams = ["netwren nat events", "netwren log -", "netwren log tail", "netwren capture", "netwren agent -"];
     line.contains("--watch") || line.contains("--follow") || streams.iter().any(|words| line.starts_with(words))
 }
 
 /// True if its rows are not shown.
 fn is_shipped(line: &str) -> bool {
-    [" --to ", " --config "].iter().any(|words| line.contains(words))
+    [" --to ", " --config ", "netwren agent "].iter().any(|words| line.contains(words))
 }
 
 /// Removes the parts of a line that change the system, and shortens its duration.
@@ -154,8 +154,13 @@ fn harmless(line: &str) -> String {
         .replace("--interval 1", "--interval 0.1")
         .replace(":/var/log/", ":")
         .replace("/etc/netwren/log.toml", "log.toml")
+        .replace("/etc/netwren/agent.toml", "agent.toml")
         .replace(" && systemctl reload netwren-log", "")
+        .replace(" && systemctl restart netwren-agent", "")
         .replace(" /run/", " ");
+    if line == "netwren agent status" {
+        return format!("{line} --control netwren.sock");
+    }
     let Some((before, length)) = line.split_once("--for ") else {
         // Without `--for` these last ten seconds, or until they are interrupted.
         let lasting = ["netwren log top", "netwren drops", "netwren record"];
@@ -185,6 +190,8 @@ fn is_of_others(line: &str) -> bool {
         "in an interrupt while another packet was counted",
         // The machine or the hypervisor was busy.
         "a sample was not taken",
+        // The agent is ended within the first five minutes of `doctor --watch=300`.
+        "nothing was compared",
         // The receivers of examples do not exist.
         "not delivered when the run ended",
         "rows are queued until it is available",
@@ -266,6 +273,7 @@ fn root_issue_10_every_example_runs() {
     let all: Vec<String> = of_documents().chain(of_helps).filter(|line| seen.insert(line.clone())).collect();
     assert!(all.len() > 60, "{all:#?}");
     std::fs::write(lab.dir().join("log.toml"), crate::service::documented(lab.dir())).unwrap();
+    std::fs::write(lab.dir().join("agent.toml"), crate::agent::documented(lab.dir())).unwrap();
     std::fs::write(lab.dir().join("dump.pcap"), crate::capture_read::pcap_of(&[b"\0"])).unwrap();
     // A running instance for the examples that query its status.
     let socket = lab.dir().join("netwren.sock");

@@ -214,22 +214,22 @@ fn root_log_makes_no_call_that_its_unit_refuses() {
     }
 }
 
-/// systemd accepts the unit without messages and rates it as well protected.
+/// systemd accepts the units without messages and rates them as well protected.
 #[test]
-fn systemd_takes_the_unit() {
+fn systemd_takes_the_units() {
     if !testkit::tool::require("systemd-analyze") {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let path = dir.path().join("netwren-log.service");
-    let program = testkit::program::netwren().display().to_string();
-    std::fs::write(&path, unit().replace("/usr/bin/netwren", &program)).unwrap();
-    let run = |args: &[&str]| {
-        let output = Command::new("systemd-analyze").args(args).arg(&path).output().unwrap();
-        Ran::of(output)
-    };
-    let verified = run(&["--no-pager", "--man=no", "verify"]);
-    let about_it = verified.stderr.lines().filter(|line| line.contains("netwren")).collect::<Vec<_>>();
-    assert!(about_it.is_empty(), "{about_it:?}");
-    run(&["--no-pager", "--offline=true", "--threshold=20", "security"]).ok();
+    for name in ["netwren-log.service", "netwren-agent.service"] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(name);
+        let text = std::fs::read_to_string(testkit::program::workspace().join("docs").join(name)).unwrap();
+        let program = testkit::program::netwren().display().to_string();
+        std::fs::write(&path, text.replace("/usr/bin/netwren", &program)).unwrap();
+        let run = |args: &[&str]| Ran::of(Command::new("systemd-analyze").args(args).arg(&path).output().unwrap());
+        let verified = run(&["--no-pager", "--man=no", "verify"]);
+        let about_it = verified.stderr.lines().filter(|line| line.contains("netwren")).collect::<Vec<_>>();
+        assert!(about_it.is_empty(), "{about_it:?}");
+        run(&["--no-pager", "--offline=true", "--threshold=20", "security"]).ok();
+    }
 }

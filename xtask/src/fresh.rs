@@ -97,10 +97,41 @@ has_rows 2
 netwren log status --control /run/netwren/log.sock | tee /dev/stderr | grep 'seen 105, delivered 105'
 systemctl stop netwren-log
 is_inactive
+# The agent reads the same groups, and everything else with its own privileges.
+sed -i 's/^#\[log\]/[log]/; s/^#group = /group = /; s/^#watch = 60.*/watch = 1/; s/^#follow = 60.*/follow = 1/' \
+    /etc/netwren/agent.toml
+printf '[Socket]\nListenStream=127.0.0.1:4740\nAccept=yes\n' > /run/systemd/system/accept.socket
+printf '[Service]\nExecStart=/bin/true\n' > /run/systemd/system/accept@.service
+systemctl daemon-reload
+systemctl start accept.socket
+systemctl start netwren-agent
+systemctl is-active netwren-agent
+part_has() {
+    for _ in $(seq 200); do
+        grep -q "$2" "/var/log/netwren/$1.json" && return
+        sleep 0.1
+        send 1
+        (exec 3<> /dev/tcp/127.0.0.1/4740) 2> /dev/null || true
+    done
+    journalctl --no-pager -u netwren-agent | tail -40
+    netwren agent status
+    return 1
+}
+part_has log '"prefix":"booted "'
+part_has listeners '"local_port":4740'
+part_has drops '"reason":"NO_SOCKET"'
+part_has counters '"name":"UdpNoPorts"'
+part_has flows '_port":4740'
+systemctl reload netwren-agent
+systemctl restart netwren-agent
+netwren agent status
+journalctl --no-pager -u netwren-agent | grep 'continues with groups 5, 1'
+systemctl stop netwren-agent
 "#;
 
 /// The name of [`BOOTED`] on the page of platforms.
-const BOOTED_NAME: &str = "systemctl start, restart, reload and stop of netwren-log, which ships records to its file";
+const BOOTED_NAME: &str =
+    "systemctl start, restart, reload and stop of netwren-log and netwren-agent, which ship rows to their files";
 
 /// Builds each release (`12`, `13`; empty means both), clones the repository into it and runs the commands there; or
 /// tries the packages of target/packages, without a clone.

@@ -158,7 +158,7 @@ fn fresh_command() -> Command {
                 .long("packages")
                 .num_args(0)
                 .conflicts_with("command")
-                .help("installs, upgrades, removes and purges the packages of target/packages, and boots systemd with the service"),
+                .help("tries the packages of target/packages instead, also with their services on a booted system"),
         )
 }
 

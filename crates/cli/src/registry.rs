@@ -5,7 +5,9 @@
 
 use crate::command::Command;
 use crate::commands::nat::{advise, delete, events, list, stateless, stats, top};
-use crate::commands::{capture, counters, doctor, drops, flows, home, kill, log, record, routes, sockets, support};
+use crate::commands::{
+    agent, capture, counters, doctor, drops, flows, home, kill, log, record, routes, sockets, support,
+};
 
 /// All commands in the order of the help; subcommands follow their parent.
 pub(crate) static COMMANDS: &[&Command] = &[
@@ -30,6 +32,9 @@ pub(crate) static COMMANDS: &[&Command] = &[
     &log::tail::COMMAND,
     &log::top::COMMAND,
     &log::status::COMMAND,
+    &agent::COMMAND,
+    &agent::check::COMMAND,
+    &agent::status::COMMAND,
     &capture::COMMAND,
     &capture::stats::COMMAND,
     &capture::cut::COMMAND,

@@ -291,7 +291,7 @@ mod tests {
     use super::*;
 
     fn report() -> StatusReport {
-        StatusReport { outputs: Vec::new(), lost_in_kernel: Some(5) }
+        StatusReport { lost_in_kernel: Some(5), ..StatusReport::default() }
     }
 
     #[test]

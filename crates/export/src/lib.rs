@@ -58,7 +58,7 @@ pub use spool::{
     OtherSpool, RecoveredCounts, Spool, SpoolError, SpoolOptions, SyncWhen, check_spool, fuzz_spool_position,
     fuzz_spool_segment,
 };
-pub use status::{OutputReport, ReportFormat, Status, StatusReport};
+pub use status::{OutputReport, ReportFormat, Status, StatusReport, StoppedPart};
 pub use store::{PushOutcome, Store, WhenFull};
 pub use target::{Address, Format, Framing, Target, Wire};
 pub use tls_files::TlsFiles;

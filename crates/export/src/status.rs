@@ -27,6 +27,8 @@ pub struct Status {
 /// One output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OutputReport {
+    /// The part of an agent that ships there; empty for other runs.
+    pub part: &'static str,
     /// Its target, in the form that users write.
     pub target: String,
     /// Its counts and faults. With a spool, the counts cover the spool's whole life.
@@ -42,6 +44,19 @@ pub struct StatusReport {
     pub outputs: Vec<OutputReport>,
     /// Records that the kernel dropped before netwren could read them, if that is known during the run.
     pub lost_in_kernel: Option<u64>,
+    /// The parts of an agent that do not run.
+    pub stopped: Vec<StoppedPart>,
+    /// The parts of an agent that run, but have made no rows yet.
+    pub silent: Vec<&'static str>,
+}
+
+/// A part of an agent that does not run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoppedPart {
+    /// Its name.
+    pub part: &'static str,
+    /// Why it does not run.
+    pub why: String,
 }
 
 /// The format of a report.
@@ -83,7 +98,8 @@ impl StatusReport {
     fn text(&self) -> String {
         let mut out = String::new();
         for output in &self.outputs {
-            let _ = writeln!(out, "{}", escape_with(&output.target, put_text));
+            let part = if output.part.is_empty() { String::new() } else { format!("{}: ", output.part) };
+            let _ = writeln!(out, "{part}{}", escape_with(&output.target, put_text));
             fold(&state(&output.status), &mut out);
             fold(&format_counts(&output.status.ledger), &mut out);
             if let Some(start) = &output.at_start {
@@ -96,6 +112,11 @@ impl StatusReport {
                 }
             }
         }
+        for StoppedPart { part, why } in &self.stopped {
+            let _ = writeln!(out, "{part}: stopped");
+            fold(&escape_with(why, put_text), &mut out);
+        }
+        self.silent.iter().for_each(|part| _ = writeln!(out, "{part}: no rows yet"));
         match self.lost_in_kernel {
             Some(lost) => _ = writeln!(out, "lost in the kernel: {lost}"),
             None => out.push_str("lost in the kernel: reported when the run ends\n"),
@@ -108,7 +129,12 @@ impl StatusReport {
         for (index, output) in self.outputs.iter().enumerate() {
             let status = &output.status;
             let comma = if index == 0 { "" } else { "," };
-            let _ = write!(out, "{comma}{{\"output\":{},", quote_or_null(Some(&output.target)));
+            out.push_str(comma);
+            out.push('{');
+            if !output.part.is_empty() {
+                let _ = write!(out, "\"part\":\"{}\",", output.part);
+            }
+            let _ = write!(out, "\"output\":{},", quote_or_null(Some(&output.target)));
             json_counts(&status.ledger, &mut out);
             let _ = write!(
                 out,
@@ -129,7 +155,17 @@ impl StatusReport {
             }
             out.push('}');
         }
-        out.push_str("]}\n");
+        out.push(']');
+        for (index, StoppedPart { part, why }) in self.stopped.iter().enumerate() {
+            out.push_str(if index == 0 { ",\"stopped\":[" } else { "," });
+            let _ = write!(out, "{{\"part\":\"{part}\",\"why\":{}}}", quote_or_null(Some(why)));
+        }
+        out.push_str(if self.stopped.is_empty() { "" } else { "]" });
+        if !self.silent.is_empty() {
+            // Names of parts are plain words.
+            let _ = write!(out, ",\"silent\":{:?}", self.silent);
+        }
+        out.push_str("}\n");
         out
     }
 
@@ -138,17 +174,24 @@ impl StatusReport {
         for (name, kind, help, value) in METRICS {
             let _ = writeln!(out, "# HELP netwren_export_{name} {help}\n# TYPE netwren_export_{name} {kind}");
             for output in &self.outputs {
-                let label = label(&output.target);
-                let _ = writeln!(out, "netwren_export_{name}{{output=\"{label}\"}} {}", value(&output.status));
+                let labels = labels(output);
+                let _ = writeln!(out, "netwren_export_{name}{{{labels}}} {}", value(&output.status));
             }
         }
         out.push_str("# HELP netwren_export_dropped_total Records dropped, by reason.\n");
         out.push_str("# TYPE netwren_export_dropped_total counter\n");
         for output in &self.outputs {
-            let label = label(&output.target);
+            let labels = labels(output);
             for (reason, count) in output.status.ledger.dropped.reasons() {
-                let _ = writeln!(out, "netwren_export_dropped_total{{output=\"{label}\",reason=\"{reason}\"}} {count}");
+                let _ = writeln!(out, "netwren_export_dropped_total{{{labels},reason=\"{reason}\"}} {count}");
             }
+        }
+        if !self.stopped.is_empty() {
+            out.push_str("# HELP netwren_part_stopped 1 for a part of the agent that does not run.\n");
+            out.push_str("# TYPE netwren_part_stopped gauge\n");
+        }
+        for StoppedPart { part, .. } in &self.stopped {
+            let _ = writeln!(out, "netwren_part_stopped{{part=\"{part}\"}} 1");
         }
         if let Some(lost) = self.lost_in_kernel {
             out.push_str("# HELP netwren_lost_in_kernel_total Records the kernel dropped before they could be read.\n");
@@ -172,6 +215,12 @@ const METRICS: [Metric; 9] = [
     ("waiting_bytes", "gauge", "Bytes in the queue.", |status| status.waiting_bytes),
     ("open", "gauge", "1 if the receiver can be written to.", |status| status.is_open.into()),
 ];
+
+/// The labels of an output's metrics.
+fn labels(output: &OutputReport) -> String {
+    let part = if output.part.is_empty() { String::new() } else { format!("part=\"{}\",", output.part) };
+    format!("{part}output=\"{}\"", label(&output.target))
+}
 
 fn state(status: &Status) -> String {
     let open = if status.is_open { "open" } else { "not open" };
@@ -288,11 +337,16 @@ mod tests {
             failures: 7,
             store_trouble: None,
         };
-        let hostile = OutputReport { target: "json:/a\"b\\c\n".to_owned(), status: status.clone(), at_start: None };
+        let hostile =
+            OutputReport { part: "", target: "json:/a\"b\\c\n".to_owned(), status: status.clone(), at_start: None };
         let start = Ledger { seen: 90, delivered: 75, ..Ledger::default() };
-        let spooled =
-            OutputReport { target: "syslog+tcp://log.example:6514".to_owned(), status, at_start: Some(start) };
-        StatusReport { outputs: vec![spooled, hostile], lost_in_kernel: Some(9) }
+        let spooled = OutputReport {
+            part: "",
+            target: "syslog+tcp://log.example:6514".to_owned(),
+            status,
+            at_start: Some(start),
+        };
+        StatusReport { outputs: vec![spooled, hostile], lost_in_kernel: Some(9), ..StatusReport::default() }
     }
 
     #[test]

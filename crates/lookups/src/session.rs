@@ -13,6 +13,7 @@ use crate::recording_file;
 use host::{HostError, Namespaces, OwnersReader, Resolver};
 use record::Accounting;
 use runtime::exit::Exit;
+use runtime::run_group::Part;
 use runtime::run_state::RunState;
 use std::cell::RefCell;
 use std::fmt;
@@ -45,6 +46,8 @@ pub struct SessionTarget {
     pub is_silent_on_places: bool,
     /// How long to measure the delays of packet sockets; None for the default time.
     pub sample: Option<Duration>,
+    /// The part of an agent that reads.
+    pub part: Option<Part>,
 }
 
 /// Compile-time check: a thread can own a target.
@@ -100,7 +103,7 @@ impl Session {
                 Err(error) => troubles.push(error.to_string()),
             }
         }
-        let (run, mut inside) = (RunState::begin(), None);
+        let (run, mut inside) = (RunState::begin_part(target.part.clone()), None);
         if let Some(written) = target.netns.as_deref() {
             let found = host::netns::resolve_selector(&host, written).map_err(|error| match error {
                 HostError::Sys(error) if error.errno == Errno::INVAL => {

@@ -13,6 +13,7 @@ pub mod notifier;
 pub mod outcome;
 pub mod print;
 pub mod rights;
+pub mod run_group;
 pub mod run_state;
 pub mod stdout;
 pub mod waiting;

@@ -1,5 +1,6 @@
 //! State shared by the threads of a run: their signs of life, and requests to end.
 use crate::messages::print_message;
+use crate::run_group::{GroupedRun, Part, Turns};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -12,6 +13,8 @@ use sys::service::Manager;
 pub struct RunState {
     /// The service manager, if there is one.
     manager: Option<Manager>,
+    /// The part of an agent that the run belongs to.
+    part: Option<Part>,
     /// The thread that stays in the network namespace where netwren was started, if the run entered another namespace.
     origin: OnceLock<OriginThread>,
     /// Turns of the thread that makes messages: several per second even without rows.
@@ -38,11 +41,16 @@ impl RunState {
     /// Creates the state of a new run, with the service manager from the environment. Call this before entering another
     /// network namespace, because an abstract `NOTIFY_SOCKET` belongs to the first namespace.
     pub fn begin() -> Arc<RunState> {
+        RunState::begin_part(None)
+    }
+
+    /// [`RunState::begin`] for a part of an agent.
+    pub fn begin_part(part: Option<Part>) -> Arc<RunState> {
         let manager = Manager::of_environment().unwrap_or_else(|error| {
             print_message(&format!("the service manager is not notified: {error}"));
             None
         });
-        Arc::new(RunState { manager, ..RunState::default() })
+        Arc::new(RunState { manager, part, ..RunState::default() })
     }
 
     /// Makes [`RunState::at_origin`] use the calling thread's network namespace from now on.
@@ -64,6 +72,11 @@ impl RunState {
     /// The service manager.
     pub fn manager(&self) -> Option<&Manager> {
         self.manager.as_ref()
+    }
+
+    /// The part of an agent that the run belongs to.
+    pub fn part(&self) -> Option<&Part> {
+        self.part.as_ref()
     }
 
     /// Counts a turn of the thread that makes messages. Costs one atomic addition.
@@ -95,12 +108,6 @@ impl RunState {
         self.lost_in_kernel.get().map(|lost| lost.load(Relaxed))
     }
 
-    /// The turns of both threads so far.
-    pub fn turns(&self) -> (u64, Option<u64>) {
-        let reader = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
-        (self.maker_turns.load(Relaxed), reader.as_ref().map(|turns| turns.load(Relaxed)))
-    }
-
     /// Requires [`RunState::note_reload`] for each hangup from now on.
     pub fn expect_reloads(&self) {
         self.is_reloading.store(true, Relaxed);
@@ -109,11 +116,6 @@ impl RunState {
     /// Notes that the configuration was reloaded for this many hangups.
     pub fn note_reload(&self, hangups: u64) {
         self.reloads.store(hangups, Relaxed);
-    }
-
-    /// True if all of these hangups have been handled.
-    pub fn has_reloaded(&self, hangups: u64) -> bool {
-        !self.is_reloading.load(Relaxed) || self.reloads.load(Relaxed) >= hangups
     }
 
     /// True if turns of the receiving thread must be counted.
@@ -155,6 +157,17 @@ impl RunState {
         if let Some(successor) = &*successor {
             then(successor);
         }
+    }
+}
+
+impl GroupedRun for RunState {
+    fn turns(&self) -> Turns {
+        let reader = self.reader_turns.lock().unwrap_or_else(PoisonError::into_inner);
+        (self.maker_turns.load(Relaxed), reader.as_ref().map(|turns| turns.load(Relaxed)))
+    }
+
+    fn has_reloaded(&self, hangups: u64) -> bool {
+        !self.is_reloading.load(Relaxed) || self.reloads.load(Relaxed) >= hangups
     }
 }
 

@@ -9,6 +9,7 @@ mod gate;
 mod ipfix;
 mod notes;
 pub mod packer;
+mod part;
 mod pending_batch;
 mod reload;
 mod repeats;
@@ -23,6 +24,7 @@ mod ulogd;
 
 pub use formats::has_words;
 pub use gate::{RateBy, RepeatRequest};
+pub use part::{group_report, group_status_line};
 pub use request::{QUEUE_MAX, ShipRequest, SpoolRequest};
 pub use rounds::ShippedRounds;
 pub use row_writer::Shipped;
@@ -30,14 +32,15 @@ pub use tuning::UlogdTuning;
 
 use engine::{CellsOf, Disposition, ReadRows, RowSink, Run, RunError};
 use export::{
-    Address, Control, Ledger, MemoryStore, Output, OutputOptions, OutputReport, RecoveredCounts, Spool, SpoolOptions,
-    Status, StatusReport, Store, Target, TransportOptions, check_target, open_transport,
+    Address, Control, Ledger, MemoryStore, Output, OutputOptions, RecoveredCounts, Spool, SpoolOptions, Status,
+    StatusReport, Store, Target, TransportOptions, check_target, open_transport,
 };
 use formats::writer;
 use gate::{Fate, RowGate};
+use part::PartOutputs;
 use pending_batch::PendingBatch;
 use record::{Accounting, Columns, Lookups, RowCells, SourceError, SourceFault};
-use reload::{Endings, Monitored, Monitors};
+use reload::{Endings, Monitors};
 use row_writer::RowWriter;
 use runtime::messages::{footer_lines, print_message};
 use runtime::run_state::RunState;
@@ -126,6 +129,9 @@ impl<T: Shipped> Shipment<T> {
             None => None,
         };
         let (settings, endings) = (ship.clone(), Endings::default());
+        if let Some(part) = run.part() {
+            part.set_outputs(Arc::new(PartOutputs { monitors: monitors.clone(), lost: run.count_lost() }));
+        }
         let mut shipment = Shipment { outputs, settings, monitors, endings, gate, _control: control };
         shipment.watch();
         Ok(shipment)
@@ -312,13 +318,10 @@ fn store(target: &Target, ship: &ShipRequest) -> Result<Box<dyn Store>, RunError
 /// Serves `path`: reports the counts of all outputs, and hands over the sockets of `run`.
 fn control(path: &Path, monitors: Monitors, run: &Arc<RunState>) -> Result<Control, RunError> {
     let (run, counted) = (Arc::clone(run), Arc::clone(run));
-    let report = move || {
-        let report = |(target, monitor, at_start): &Monitored| OutputReport {
-            target: target.clone(),
-            status: monitor.status(),
-            at_start: *at_start,
-        };
-        StatusReport { outputs: monitors.lock().iter().map(report).collect(), lost_in_kernel: counted.lost_in_kernel() }
+    let report = move || StatusReport {
+        outputs: monitors.reports(""),
+        lost_in_kernel: counted.lost_in_kernel(),
+        ..StatusReport::default()
     };
     Control::start(path, report, move |successor| run.hand_over_to(successor))
         .map_err(|error| refused(format!("--control: {error}")))

@@ -3,7 +3,7 @@
 use super::pending_batch::PendingBatch;
 use super::{Shipment, Shipper, notes};
 use crate::ShipRequest;
-use export::{Address, Ledger, OutputMonitor, Status, Target};
+use export::{Address, Ledger, OutputMonitor, OutputReport, Status, Target};
 use record::Columns;
 use runtime::messages::print_message;
 use runtime::run_state::RunState;
@@ -21,6 +21,17 @@ impl Monitors {
     /// Locks the list.
     pub(super) fn lock(&self) -> MutexGuard<'_, Vec<Monitored>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reports the outputs; `part` is the agent's part to which they belong, or empty.
+    pub(super) fn reports(&self, part: &'static str) -> Vec<OutputReport> {
+        let report = |(target, monitor, at_start): &Monitored| OutputReport {
+            part,
+            target: target.clone(),
+            status: monitor.status(),
+            at_start: *at_start,
+        };
+        self.lock().iter().map(report).collect()
     }
 }
 

@@ -66,9 +66,10 @@ fn spec(list: &List, release: &Release) -> String {
          Name: {}\nVersion: {}\nRelease: 1\nSummary: {}\nLicense: Apache-2.0 OR MIT\nPackager: {}\nAutoReqProv: no\n\
          %description\n{}\n%install\nmkdir -p %{{buildroot}}\ncp -a %{{packaged_files}}/. %{{buildroot}}/\n\
          %post\nif [ -d /run/systemd/system ]; then\n    systemctl daemon-reload || :\n\
-         \x20   if [ \"$1\" -gt 1 ]; then systemctl try-restart netwren-log.service || :; fi\nfi\n\
+         \x20   if [ \"$1\" -gt 1 ]; then systemctl try-restart netwren-log.service netwren-agent.service \
+         || :; fi\nfi\n\
          %preun\nif [ \"$1\" = 0 ] && [ -d /run/systemd/system ]; then\n\
-         \x20   systemctl disable --now netwren-log.service || :\nfi\n\
+         \x20   systemctl disable --now netwren-log.service netwren-agent.service || :\nfi\n\
          %files\n",
         about.name, release.version, about.summary, about.maintainer, about.description,
     )

@@ -77,6 +77,7 @@ fn root_a_debian_package_is_installed_upgraded_removed_and_purged() {
         "usr/share/bash-completion/completions/netwren",
         "usr/share/zsh/vendor-completions/_netwren",
         "usr/lib/systemd/system/netwren-log.service",
+        "usr/lib/systemd/system/netwren-agent.service",
         "usr/share/doc/netwren/changelog.Debian.gz",
     ] {
         assert!(inside(file).is_file(), "{file}");
@@ -126,7 +127,7 @@ fn root_an_rpm_is_installed_and_verified() {
     rpm(&["--initdb"]);
     rpm(&["-i", "--nodeps", "--noscripts", package.to_str().unwrap()]);
     assert_eq!(rpm(&["-V", "--nodeps", "netwren"]), "");
-    assert_eq!(rpm(&["-qc", "netwren"]).trim(), "/etc/netwren/log.toml");
+    assert_eq!(rpm(&["-qc", "netwren"]).trim(), "/etc/netwren/agent.toml\n/etc/netwren/log.toml");
     assert_eq!(std::fs::read(root.path().join("usr/bin/netwren")).unwrap(), std::fs::read(PROGRAM).unwrap());
     for file in ["share/zsh/site-functions/_netwren", "lib/netwren/faces/netstat"] {
         assert!(root.path().join("usr").join(file).is_file(), "{file}");

@@ -1,6 +1,7 @@
 //! The native commands: one file each, with its registry entry at the top.
 
 mod acting;
+pub(crate) mod agent;
 mod all_netns;
 pub(crate) mod capture;
 pub(crate) mod counters;

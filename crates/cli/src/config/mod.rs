@@ -3,6 +3,7 @@
 //! A file is converted to words of a command line and parsed like one, so that a file has exactly the features of
 //! flags, validation exists once, and errors have the file's line and column. Flags on the command line take
 //! precedence. The keys come from the flag table only.
+pub(crate) mod agent;
 mod settings;
 mod trust;
 mod words;
@@ -52,11 +53,12 @@ impl Config {
         read: impl FnOnce(&ParsedWords<'_>) -> Result<T, Refusal>,
     ) -> Result<T, Outcome> {
         let words = words::merged(&self.settings, line);
-        let refusal = match parser::parse(line.command, words, line.commands, |merged| Ok(read(merged))) {
-            Ok(Ok(parsed)) => return Ok(parsed),
-            Ok(Err(refusal)) => refusal.into_outcome(),
-            Err(error) => Err(words::sentence(&error.to_string())),
-        };
+        let refusal =
+            match parser::parse(line.command, words, line.commands, |merged| Ok(read(&merged.of_part(line.part)))) {
+                Ok(Ok(parsed)) => return Ok(parsed),
+                Ok(Err(refusal)) => refusal.into_outcome(),
+                Err(error) => Err(words::sentence(&error.to_string())),
+            };
         let Outcome { exit, messages } = refusal.unwrap_or_else(|text| usage(&text));
         Err(Outcome { exit, messages: messages.iter().map(|text| self.located(text, line)).collect() })
     }

@@ -2,6 +2,7 @@
 use crate::command::Command;
 use crate::flags::defs::{FLAGS, Flag, Takes};
 use engine::find_nearest;
+use std::borrow::Cow;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -20,6 +21,7 @@ pub(super) const FILTER: &Flag = &Flag {
 const OF_A_RUN: [&str; 6] = ["config", "record", "replay", "explain", "take-over", "cost"];
 
 /// One setting of the file.
+#[derive(Clone)]
 pub(super) struct Setting {
     pub(super) flag: &'static Flag,
     /// Byte offset of its key.
@@ -29,6 +31,7 @@ pub(super) struct Setting {
 }
 
 /// A value in the form used on a command line.
+#[derive(Clone)]
 pub(super) struct SettingValue {
     pub(super) text: String,
     /// Its byte offset.
@@ -43,20 +46,32 @@ pub(super) struct Fault {
 }
 
 impl Fault {
-    fn new(at: usize, text: impl Into<String>) -> Fault {
+    pub(super) fn new(at: usize, text: impl Into<String>) -> Fault {
         Fault { at, text: text.into() }
     }
 }
 
-/// Reads the settings for `command` from `text`, in the order of the file.
-pub(super) fn read(text: &str, command: &Command) -> Result<Vec<Setting>, Fault> {
-    let table = DeTable::parse(text).map_err(|error| {
+/// Parses the whole file.
+pub(super) fn parse(text: &str) -> Result<Spanned<DeTable<'_>>, Fault> {
+    DeTable::parse(text).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         Fault::new(at, error.message().replace('\n', ": "))
-    })?;
+    })
+}
+
+/// Reads the settings for `command` from `text`, in the order of the file.
+pub(super) fn read(text: &str, command: &Command) -> Result<Vec<Setting>, Fault> {
+    of(parse(text)?.get_ref().iter(), |key| flag(key, command))
+}
+
+/// Reads settings in the order of the file; `flag` finds the flag of a key.
+pub(super) fn of<'t, 'k: 't>(
+    pairs: impl Iterator<Item = (&'t Spanned<Cow<'k, str>>, &'t Spanned<DeValue<'k>>)>,
+    flag: impl Fn(&str) -> Result<&'static Flag, String>,
+) -> Result<Vec<Setting>, Fault> {
     let mut settings = Vec::new();
-    for (key, value) in table.get_ref() {
-        let flag = flag(key.get_ref(), command).map_err(|text| Fault::new(key.span().start, text))?;
+    for (key, value) in pairs {
+        let flag = flag(key.get_ref()).map_err(|text| Fault::new(key.span().start, text))?;
         if let Some(values) = values(flag, value)? {
             settings.push(Setting { flag, at: key.span().start, values });
         }
@@ -65,7 +80,8 @@ pub(super) fn read(text: &str, command: &Command) -> Result<Vec<Setting>, Fault>
     Ok(settings)
 }
 
-fn flag(key: &str, command: &Command) -> Result<&'static Flag, String> {
+/// The flag of a key.
+pub(super) fn flag(key: &str, command: &Command) -> Result<&'static Flag, String> {
     if key == FILTER.long {
         return Ok(FILTER);
     }

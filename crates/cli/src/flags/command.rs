@@ -9,8 +9,9 @@ use record::{Accounting, Schema};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
+use runtime::run_group::Part;
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tables::GroupRate;
 use tables::plan::PlanError;
@@ -186,9 +187,32 @@ pub(crate) struct SavedPart {
 /// Reads a part of the recording; returns the number of rows.
 pub(crate) type SaveRound = Box<dyn FnMut(&Session, &mut Accounting) -> u64>;
 
+/// A part that an agent can have.
+pub(crate) struct PartKind {
+    /// The name of its table in the file.
+    pub(crate) name: &'static str,
+    /// The command that it runs.
+    pub(crate) command: &'static Command,
+    /// The settings that it has unless the file has others: flags with their values.
+    pub(crate) usual: &'static [(&'static str, Option<&'static str>)],
+}
+
+/// A part of a running agent.
+pub(crate) struct AgentPart {
+    pub(crate) kind: &'static PartKind,
+    /// The name under which its runs report.
+    pub(crate) handle: Part,
+    /// The agent's file.
+    pub(crate) file: PathBuf,
+    /// All parts that the file may have.
+    pub(crate) kinds: &'static [PartKind],
+}
+
 /// The parsed words of a command.
 pub(crate) struct ParsedWords<'w> {
     matches: &'w ArgMatches,
+    /// The part of an agent that runs the command.
+    pub(crate) part: Option<&'w AgentPart>,
     /// The command that they belong to.
     pub(crate) command: &'static Command,
     /// The commands of the registry.
@@ -202,7 +226,15 @@ impl<'w> ParsedWords<'w> {
         command: &'static Command,
         commands: &'static [&'static Command],
     ) -> ParsedWords<'w> {
-        ParsedWords { matches, command, commands }
+        ParsedWords { matches, part: None, command, commands }
+    }
+
+    /// The same words, for a part of an agent.
+    pub(crate) fn of_part<'p>(&self, part: Option<&'p AgentPart>) -> ParsedWords<'p>
+    where
+        'w: 'p,
+    {
+        ParsedWords { matches: self.matches, part, command: self.command, commands: self.commands }
     }
 
     /// True if the flag is given; false also for a flag that the command does not take.

@@ -67,6 +67,8 @@ impl Scope {
     pub(crate) const SHIP: Scope = Scope(1 << 25);
     /// The rounds of a table can be shipped.
     pub(crate) const ROUNDS: Scope = Scope(1 << 57);
+    /// `agent`.
+    pub(crate) const AGENT: Scope = Scope(1 << 58);
     /// Rows can be shipped: of a stream, or of rounds.
     pub(crate) const SHIPPED: Scope = Scope::SHIP.and(Scope::FOLLOW).and(Scope::ROUNDS);
     /// Rows can be read from every namespace.
@@ -653,6 +655,14 @@ pub(crate) const FLAGS: &[Flag] = &[
         READ_FROM,
         "Read options from a TOML file, whose keys are the long names of these flags; flags on the command line take \
          precedence. `netwren log check` checks the file",
+    ),
+    flag(
+        Scope::AGENT,
+        "config",
+        Some('c'),
+        File("FILE"),
+        OPTIONS,
+        "The file with the agent's parts (default /etc/netwren/agent.toml)",
     ),
     flag(
         Scope::LOG_RULE,

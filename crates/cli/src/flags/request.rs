@@ -11,6 +11,7 @@ use crate::command::ParsedWords;
 use crate::command::{Command, ready};
 use lookups::session::SessionTarget;
 use record::{FieldInfo, Schema, Show};
+use runtime::run_group::Part;
 use shipping::ShipRequest;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -186,6 +187,8 @@ pub(crate) struct Request {
     pub(crate) columns_of_proto: &'static [(&'static str, &'static [&'static str])],
     /// Columns of groups that are also shown per second.
     pub(crate) group_rates: &'static [GroupRate],
+    /// The part of an agent that the run belongs to.
+    pub(crate) part: Option<Part>,
 }
 
 impl Request {
@@ -254,6 +257,7 @@ impl Request {
             null_words: words.command.null_words,
             columns_of_proto: words.command.columns_of_proto,
             group_rates: words.command.group_rates,
+            part: words.part.map(|part| part.handle.clone()),
         };
         request.check()?;
         Ok(request)
@@ -289,6 +293,7 @@ impl Request {
             owners_via: self.owners_via,
             sample: self.sample,
             is_silent_on_places: !self.names_places(),
+            part: self.part.clone(),
         }
     }
 

@@ -32,7 +32,6 @@ use shipping::ShipRequest;
 use shipping::service::Inheritance;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -144,18 +143,28 @@ impl Log {
 }
 
 fn prepare<'w>(line: &'w ParsedWords<'w>) -> Prepared<'w> {
-    let Some(file) = line.file("config") else {
-        let (log, plan) = asked_and_planned(line)?;
-        return ready(move || followed(&log, &plan, None));
+    let read: Box<ReadConfig<'w>> = match (line.part, line.file("config")) {
+        (Some(part), _) => Box::new(|| part.read()),
+        (None, Some(file)) => Box::new(|| Config::read(file, &COMMAND)),
+        (None, None) => {
+            let (log, plan) = asked_and_planned(line)?;
+            return ready(move || followed(&log, &plan, None));
+        }
     };
-    let config = Config::read(file, &COMMAND).map_err(Refusal::Outcome)?;
+    let config = read().map_err(Refusal::Outcome)?;
     let (log, plan) = config.parse(line, asked_and_planned).map_err(Refusal::Outcome)?;
     ready(move || {
-        config.warn();
+        if line.part.is_none() {
+            // The agent warns about its file.
+            config.warn();
+        }
         let (wanted, config) = (Arc::clone(&log.wanted), RefCell::new(config));
-        followed(&log, &plan, Some(&|| reread(file, line, &config, &wanted)))
+        followed(&log, &plan, Some(&|| reread(&read, line, &config, &wanted)))
     })
 }
+
+/// Reads the configuration.
+type ReadConfig<'r> = dyn Fn() -> Result<Config, Outcome> + 'r;
 
 /// Settings that a reload changes: those of outputs, and the part of each packet for them.
 const RELOADED: [&str; 15] = [
@@ -179,13 +188,13 @@ const RELOADED: [&str; 15] = [
 /// Reads the file again, to replace `before`. Reports changed settings that require a restart. New packet files get
 /// whole packets.
 fn reread(
-    file: &Path,
+    read: &ReadConfig<'_>,
     line: &ParsedWords<'_>,
     before: &RefCell<Config>,
     wanted: &WantedParts,
 ) -> Result<Request, String> {
     let said = |outcome: Outcome| outcome.messages.join("\n");
-    let now = Config::read(file, &COMMAND).map_err(said)?;
+    let now = read().map_err(said)?;
     now.warn();
     let (log, _) = now.parse(line, asked_and_planned).map_err(said)?;
     log.add_wanted(wanted);

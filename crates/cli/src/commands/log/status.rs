@@ -6,6 +6,7 @@ use export::{ReportFormat, request_report};
 use runtime::exit::Exit;
 use runtime::outcome::Outcome;
 use runtime::print;
+use std::path::Path;
 
 /// The registry's entry.
 pub(crate) static COMMAND: Command = Command {
@@ -26,7 +27,11 @@ Examples:
 
 fn prepare<'w>(words: &'w ParsedWords<'w>) -> Prepared<'w> {
     let no_run = || "no run to query: add --control FILE, as given to that run".to_owned();
-    let path = words.file("control").ok_or_else(no_run)?;
+    ask(words, words.file("control").ok_or_else(no_run)?)
+}
+
+/// Asks the run that listens at `path`.
+pub(crate) fn ask<'w>(words: &'w ParsedWords<'w>, path: &'w Path) -> Prepared<'w> {
     let format = words.output().and_then(ReportFormat::from_word).unwrap_or(ReportFormat::Text);
     ready(move || match request_report(path, format) {
         Ok(report) if format == ReportFormat::Text => print::print_prose(&report).into(),

@@ -414,12 +414,16 @@ mod tests {
         assert_eq!(unsafe { libc::raise(libc::SIGWINCH) }, 0);
         assert_eq!(interrupt.wait_until(far).unwrap(), WakeReason::Resized, "also when it came before the wait");
 
+        // Every thread that waits sees the end, although the first to wake up empties the descriptor.
+        let others: Vec<_> = (0..8).map(|_| std::thread::spawn(move || interrupt.wait_until(far).unwrap())).collect();
         let waker = std::thread::spawn(|| {
             // SAFETY: sends a signal with a handler to this process.
             unsafe { libc::kill(libc::getpid(), libc::SIGTERM) }
         });
         assert_eq!(interrupt.wait_until(far).unwrap(), WakeReason::Interrupted);
         assert_eq!(waker.join().unwrap(), 0);
+        assert!(others.into_iter().all(|other| other.join().unwrap() == WakeReason::Interrupted));
+        assert!(clock::monotonic_ns() < far, "none slept until its deadline");
         assert_eq!(interrupt.signal_number(), Some(libc::SIGTERM));
         assert_eq!(hangup_count(), 0);
         reopen_on_hangup();

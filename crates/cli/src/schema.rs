@@ -4,6 +4,24 @@ use crate::command::Commands;
 use record::{Kind, Schema, Show};
 use std::fmt::Write;
 
+/// The end of the page; GROUPS_MAX stands for the number.
+const GROUPS: &str = "\n## groups (`--by`)\n\n\
+     The keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, --max, --avg.\n\
+     The largest groups come first: by the first of these columns, or by `count`.\n\
+     The name of an endpoint (`peer`, `local`, `src`, `dst`, `client` and so on) means its address; name the port \
+     as well to group by both (`peer_addr,peer_port`).\n\
+     A prefix length after an address groups by network, in CIDR notation: `peer_addr/24`, `client/16`.\n\
+     A single length applies to IPv4 and IPv6, above 32 to IPv6 only; `peer_addr/24/64` has one for each.\n\
+     Remote senders choose how many groups of packets, log records and single drops there are. netwren keeps \
+     GROUPS_MAX of them at once, fewer with long texts.\n\
+     It counts the smallest groups beyond that together, in a row whose keys are all null, reports this and exits \
+     with 3: no group with more than\n\
+     one in 32,768 of all rows ends up there, and no group lacks more rows than that.\n\n\
+     ## accounting\n\nThe last JSON object with `--stats`: \
+     `{\"accounting\":{seen, emitted, filtered, grouped, duplicates, cut, failed, lost, why:[{count, text}], via, \
+     cpu_ms}}`.\n\
+     With `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n";
+
 /// The content of docs/schema.md: the tables of all commands with every field.
 pub(crate) fn markdown(commands: Commands) -> String {
     let mut page = String::from(
@@ -28,23 +46,7 @@ pub(crate) fn markdown(commands: Commands) -> String {
             table_markdown(*table, &mut page);
         }
     }
-    let groups = "\n## groups (`--by`)\n\n\
-         The keys, then `count`, then `sum_x`, `max_x`, `avg_x` for each field of --sum, --max, --avg.\n\
-         The largest groups come first: by the first of these columns, or by `count`.\n\
-         The name of an endpoint (`peer`, `local`, `src`, `dst`, `client` and so on) means its address; name the port \
-         as well to group by both (`peer_addr,peer_port`).\n\
-         A prefix length after an address groups by network, in CIDR notation: `peer_addr/24`, `client/16`.\n\
-         A single length applies to IPv4 and IPv6, above 32 to IPv6 only; `peer_addr/24/64` has one for each.\n\
-         Remote senders choose how many groups of packets, log records and single drops there are. netwren keeps \
-         GROUPS_MAX of them at once, fewer with long texts.\n\
-         It counts the smallest groups beyond that together, in a row whose keys are all null, reports this and exits \
-         with 3: no group with more than\n\
-         one in 32,768 of all rows ends up there, and no group lacks more rows than that.\n\n\
-         ## accounting\n\nThe last JSON object with `--stats`: \
-         `{\"accounting\":{seen, emitted, filtered, grouped, duplicates, cut, failed, lost, why:[{count, text}], via, \
-         cpu_ms}}`.\n\
-         With `--watch` each round begins with `{\"round\":{\"n\":1,\"time\":\"…\"}}`.\n";
-    page.push_str(&groups.replace("GROUPS_MAX", &engine::GROUPS_MAX.to_string()));
+    page.push_str(&GROUPS.replace("GROUPS_MAX", &engine::GROUPS_MAX.to_string()));
     page
 }
 

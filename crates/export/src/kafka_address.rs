@@ -76,13 +76,7 @@ impl KafkaAddress {
         if user.is_some_and(|user| user.contains(':')) {
             return Err(format!("no password in a topic's URL: use {PASSWORD} or ?passfile=FILE"));
         }
-        let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
-        if !(1..=TOPIC_MAX).contains(&topic.len()) || !topic.chars().all(is_legal) || matches!(topic, "." | "..") {
-            return Err(format!(
-                "a topic has 1 to {TOPIC_MAX} letters, digits, `.`, `_` and `-`: {}",
-                topic.escape_debug()
-            ));
-        }
+        check_topic(topic)?;
         let port = PORTS[usize::from(is_encrypted)];
         let brokers: Option<Vec<String>> = brokers.split(',').map(|one| receiver_of(one, port)).collect();
         let mut address = KafkaAddress {
@@ -145,6 +139,16 @@ impl KafkaAddress {
             )),
         }
     }
+}
+
+/// Fails if Kafka has no such topic names.
+fn check_topic(topic: &str) -> Result<(), String> {
+    let is_legal = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    if !(1..=TOPIC_MAX).contains(&topic.len()) || !topic.chars().all(is_legal) || matches!(topic, "." | "..") {
+        let shown = topic.escape_debug();
+        return Err(format!("a topic has 1 to {TOPIC_MAX} letters, digits, `.`, `_` and `-`: {shown}"));
+    }
+    Ok(())
 }
 
 /// The variable of the environment with the password.

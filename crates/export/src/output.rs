@@ -114,6 +114,12 @@ impl Output {
         }
         state.pass_counts();
         drop(state);
+        self.deliver_or_leave();
+        spare.or_else(|| self.shared.lock().store.take_spare()).unwrap_or_else(Batch::new)
+    }
+
+    /// Delivers the queue on this thread if that is allowed and quick; otherwise the output's thread does.
+    fn deliver_or_leave(&self) {
         let allowed = if self.is_alone { DirectDelivery::MayWait } else { DirectDelivery::WithoutWait };
         let is_prompt = self.shared.deliver_at_once(allowed);
         let mut state = self.shared.lock();
@@ -122,7 +128,6 @@ impl Output {
             state.is_left = true;
             self.shared.work.notify_one();
         }
-        spare.or_else(|| state.store.take_spare()).unwrap_or_else(Batch::new)
     }
 
     /// True if the wait for room must end: the run is stopping, and the drain time has passed.

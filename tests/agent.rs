@@ -59,11 +59,13 @@ fn what_is_wrong_in_the_file_has_its_place() {
     ] {
         let dir = tempfile::tempdir().unwrap();
         let path = file(dir.path(), &text.replace("TO", to));
-        netwren(&["agent", "check", "-c", &path]).says(code, &[says]);
+        netwren(&["agent", "check", &path]).says(code, &[says]);
         if code == 2 {
             netwren(&["agent", "-c", &path]).says(2, &[says]);
         }
     }
+    let ran = netwren(&["agent", "check"]);
+    assert!(ran.code != 4 || ran.stderr.contains("netwren agent FILE"), "{}", ran.stderr);
     netwren(&["agent", "-c", "/does/not/exist"]).says(4, &["cannot read /does/not/exist: No such file"]);
 }
 

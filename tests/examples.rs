@@ -138,7 +138,7 @@ fn is_endless(line: &str) -> bool {
     if ending.iter().any(|words| line.contains(words)) {
         return false;
     }
-    let streams = ["netwren nat events", "netwren log -", "netwren log tail", "netwren capture", "netwren agent -"];
+    let streams = ["netwren nat events", "netwren log -", "netwren log tail", "netwren capture", "netwren agent /"];
     line.contains("--watch") || line.contains("--follow") || streams.iter().any(|words| line.starts_with(words))
 }
 

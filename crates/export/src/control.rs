@@ -1,4 +1,5 @@
-//! A unix socket that answers one request per connection: `status text`, `status json`, `status prometheus`.
+//! A unix socket that answers one request per connection: `status text`, `status json`, `status prometheus`, or
+//! `GET /metrics` of HTTP.
 //!
 //! Only its owner may connect (mode 0600). The thread serves one client at a time and gives it at most one second: a
 //! slow client delays the next client by a second and the run not at all.
@@ -26,6 +27,11 @@ pub(crate) const TAKE_OVER: &str = "take-over";
 ///
 /// Bound: bytes of a question at the control socket. Beyond: the client is disconnected. By: root; the user of the run.
 const QUESTION_MAX: usize = 64;
+/// Longest head of a request of HTTP, in bytes.
+///
+/// Bound: bytes of a request for /metrics at the control socket. Beyond: the rest is not read. By: root; the user of
+/// the run.
+const HTTP_HEAD_MAX: usize = 8 << 10;
 /// Longest answer, in bytes.
 ///
 /// Bound: bytes of an answer that `log status` reads. Beyond: the answer is refused. By: a program at the path of the
@@ -172,6 +178,9 @@ fn serve(
             bytes => question.extend_from_slice(byte.get(..bytes.unwrap_or(0)).unwrap_or_default()),
         }
     }
+    if question.starts_with(b"GET ") {
+        return serve_http(client, question, report, end);
+    }
     let question = question.split(|byte| *byte == b'\n').next().unwrap_or_default();
     if question == TAKE_OVER.as_bytes() {
         return hand_over_to(client, hand_over);
@@ -181,6 +190,35 @@ fn serve(
         Some(format) => write_until(&mut client, format!("ok\n{}", report().write(format)).as_bytes(), end),
         None => client.write_all(b"error\nrequests are: status text, status json, status prometheus, take-over\n"),
     }
+}
+
+/// Answers a request of HTTP/1, as scrapers of Prometheus send it; `request` is its beginning.
+fn serve_http(
+    mut client: UnixStream,
+    mut request: Vec<u8>,
+    report: &impl Fn() -> StatusReport,
+    end: Instant,
+) -> io::Result<()> {
+    let mut bytes = [0; QUESTION_MAX];
+    // A connection that is closed with unread bytes is reset.
+    while !request.windows(4).any(|four| four == b"\r\n\r\n") && request.len() < HTTP_HEAD_MAX {
+        client.set_read_timeout(Some(time_left(end)?))?;
+        match attempt(client.read(&mut bytes))? {
+            Some(0) => break,
+            read => request.extend_from_slice(bytes.get(..read.unwrap_or(0)).unwrap_or_default()),
+        }
+    }
+    let path = request.split(|byte| *byte == b' ').nth(1);
+    let (status, body) = match path {
+        Some(b"/metrics") => ("200 OK", report().write(ReportFormat::Prometheus)),
+        _ => ("404 Not Found", "the path is /metrics\n".to_owned()),
+    };
+    let head = format!(
+        "HTTP/1.1 {status}\r\nContent-Type: text/plain; version=0.0.4; charset=utf-8\r\nContent-Length: {}\r\n\
+         Connection: close\r\n\r\n",
+        body.len()
+    );
+    write_until(&mut client, format!("{head}{body}").as_bytes(), end)
 }
 
 /// Hands over to the client, if its user is allowed to take over.
@@ -310,6 +348,29 @@ mod tests {
         drop(control);
         assert!(!path.exists());
         assert!(request_report(&path, ReportFormat::Text).unwrap_err().to_string().contains("cannot connect to"));
+    }
+
+    #[test]
+    fn a_scraper_gets_the_metrics_by_http() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("control");
+        let _control = Control::start(&path, report, Err).unwrap();
+        let ask = |request: &str| {
+            let mut stream = UnixStream::connect(&path).unwrap();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer).unwrap();
+            answer
+        };
+        let long = format!("GET /metrics HTTP/1.1\r\nHost: a\r\nX-Long: {}\r\n\r\n", "x".repeat(500));
+        for request in ["GET /metrics HTTP/1.0\r\n\r\n", &long] {
+            let answer = ask(request);
+            let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+            assert!(head.starts_with("HTTP/1.1 200 OK\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
+            assert_eq!(body, report().write(ReportFormat::Prometheus));
+            assert!(head.contains(&format!("Content-Length: {}", body.len())), "{head}");
+        }
+        assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 Not Found\r\n"));
     }
 
     /// An impostor that accepts one connection and writes `words` to it over and over.

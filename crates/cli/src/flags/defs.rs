@@ -656,14 +656,7 @@ pub(crate) const FLAGS: &[Flag] = &[
         "Read options from a TOML file, whose keys are the long names of these flags; flags on the command line take \
          precedence. `netwren log check` checks the file",
     ),
-    flag(
-        Scope::AGENT,
-        "config",
-        Some('c'),
-        File("FILE"),
-        OPTIONS,
-        "The file with the agent's parts (default /etc/netwren/agent.toml)",
-    ),
+    flag(Scope::AGENT, "config", Some('c'), File("FILE"), OPTIONS, "The same as FILE"),
     flag(
         Scope::LOG_RULE,
         "match",

@@ -1,7 +1,7 @@
 //! `netwren agent check`: checks the agent's file, and shows the commands that it would run. Reads and writes nothing
 //! else.
 
-use super::{PARTS, file_of};
+use super::{USUAL, read_file};
 use crate::command::{Command, Commands, ParsedWords, Positional, Prepared};
 use crate::config::agent::{AgentFile, with_words};
 use crate::flags::defs::Scope;
@@ -22,19 +22,19 @@ pub(crate) static COMMAND: Command = Command {
     about: "Check the agent's file, and show the commands that it would run",
     examples: EXAMPLES,
     scope: Scope::AGENT,
-    positional: Positional::None,
+    positional: Positional::MaybeFile(USUAL),
     prepare: Some(prepare),
     ..Command::TABLE
 };
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren agent check -c /etc/netwren/agent.toml && systemctl restart netwren-agent
+  netwren agent check /etc/netwren/agent.toml && systemctl restart netwren-agent
 ";
 
 fn prepare<'w>(line: &'w ParsedWords<'w>) -> Prepared<'w> {
     Ok(Box::new(|| {
-        let checked = AgentFile::read(file_of(line), &PARTS).and_then(|file| {
+        let checked = read_file(line).and_then(|file| {
             file.warn();
             check(&file, line.commands).map(|(text, troubles)| (file, text, troubles))
         });

@@ -30,15 +30,15 @@ pub(crate) static COMMAND: Command = Command {
     about: "Ship log records, flows, connections, listeners, NAT events, drops, findings and counters from one process",
     examples: EXAMPLES,
     scope: Scope::AGENT,
-    positional: Positional::None,
+    positional: Positional::MaybeFile(USUAL),
     prepare: Some(prepare),
     ..Command::TABLE
 };
 
 const EXAMPLES: &str = "\
 Examples:
-  netwren agent -c /etc/netwren/agent.toml      this is the usual file; docs/agent.toml explains every key
-  netwren agent check -c ./agent.toml           is the file right, and what would run?
+  netwren agent /etc/netwren/agent.toml         this is the usual file; docs/agent.toml explains every key
+  netwren agent check ./agent.toml              is the file right, and what would run?
   netwren agent status                          what each part has shipped, and what waits
 ";
 
@@ -77,12 +77,24 @@ const PAUSE_MAX: Duration = Duration::from_secs(300);
 /// How often the agent looks for signals.
 const CHECK_INTERVAL: Duration = Duration::from_millis(200);
 
+/// The file that the line names: as the operand, or by `-c` as other programs.
 fn file_of<'w>(line: &'w ParsedWords<'w>) -> &'w Path {
-    line.file("config").unwrap_or(Path::new(USUAL))
+    line.file("config").or(line.file("file")).unwrap_or(Path::new(USUAL))
+}
+
+/// Reads that file.
+fn read_file(line: &ParsedWords<'_>) -> Result<AgentFile, Outcome> {
+    let path = file_of(line);
+    AgentFile::read(path, &PARTS).map_err(|mut outcome| {
+        if path == Path::new(USUAL) && outcome.exit == Exit::Failed {
+            outcome.messages.push("`netwren agent FILE` reads another file; docs/agent.toml is an example".to_owned());
+        }
+        outcome
+    })
 }
 
 fn prepare<'w>(line: &'w ParsedWords<'w>) -> Prepared<'w> {
-    let file = AgentFile::read(file_of(line), &PARTS).map_err(Refusal::Outcome)?;
+    let file = read_file(line).map_err(Refusal::Outcome)?;
     check::check(&file, line.commands).map_err(Refusal::Outcome)?;
     ready(move || run(file, file_of(line), line.commands))
 }

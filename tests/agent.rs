@@ -154,11 +154,14 @@ fn root_one_process_ships_the_rows_of_all_parts() {
     drop(listener);
     send(&lab, to_five(), 7);
     testkit::wait_until("the log records", || agent.rows("log").len() == 7);
-    testkit::wait_until("a drop", || {
-        let refused = lab.run_inside(|| TcpStream::connect(("127.0.0.1", port)));
-        assert!(refused.is_err());
-        agent.has_row("drops", |row| row["reason"] == "NO_SOCKET")
-    });
+    // Without BPF it depends on the host whether single drops are seen.
+    if crate::drops::counts_drops() {
+        testkit::wait_until("a drop", || {
+            let refused = lab.run_inside(|| TcpStream::connect(("127.0.0.1", port)));
+            assert!(refused.is_err());
+            agent.has_row("drops", |row| row["reason"] == "NO_SOCKET")
+        });
+    }
     testkit::wait_until("a counter", || agent.has_row("counters", |row| row["delta"].as_i64().is_some_and(|n| n != 0)));
     testkit::wait_until("the end of the listener", || has_listener("gone"));
     let status = agent.status();

@@ -1,11 +1,12 @@
 //! ClickHouse's engine with its HTTP interface for one test, with its own data in a temporary directory.
 
 use crate::authority::Authority;
+use crate::ports::unused_port;
 use crate::sandbox::{Limit, confine};
 use crate::wait_until;
 use std::fs;
 use std::io::{Read, Write};
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -133,10 +134,6 @@ impl ClickHouseServer {
         let _inside = lab.map(|lab| lab.enter().unwrap());
         TcpStream::connect(self.place()).ok()
     }
-}
-
-fn unused_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
 
 impl Drop for ClickHouseServer {

@@ -1,10 +1,10 @@
 //! A Kafka broker for one test, with its own data in a temporary directory.
 
 use crate::authority::Authority;
+use crate::ports::unused_port;
 use crate::sandbox::{Limit, confine};
 use crate::wait_until;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -51,11 +51,8 @@ impl Broker {
         let name = format!("nwkafka-{purpose}-{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
         let dir = std::env::temp_dir().join(name);
         fs::create_dir_all(&dir).unwrap();
-        let listeners: Vec<TcpListener> = (0..5).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let ports: Vec<u16> = listeners.iter().map(|one| one.local_addr().unwrap().port()).collect();
-        drop(listeners);
         let netns = netns.map(Path::to_owned);
-        let mut broker = Broker { dir, jars, netns, ports: ports.try_into().unwrap(), process: None };
+        let mut broker = Broker { dir, jars, netns, ports: [(); 5].map(|()| unused_port()), process: None };
         broker.configure(authority);
         let user = |hash: &str| format!("SCRAM-SHA-{hash}=[name={USER},password={PASSWORD}]");
         let mut format = broker.java("kafka.tools.StorageTool");

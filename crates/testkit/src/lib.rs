@@ -17,6 +17,7 @@ pub mod lock;
 pub mod mask;
 pub mod netns;
 pub mod otlp;
+mod ports;
 pub mod postgres;
 pub mod program;
 pub mod root;

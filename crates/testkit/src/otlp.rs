@@ -4,7 +4,6 @@ use crate::sandbox::{Limit, confine};
 use crate::wait_until;
 use std::cell::Cell;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use sys::netns::NetNs;
@@ -30,7 +29,7 @@ impl OtlpReceiver {
         let (program, port) = (dir.join("receiver.py"), {
             let lab = NetNs::open_path(netns).unwrap();
             let _inside = lab.enter().unwrap();
-            TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
+            crate::ports::unused_port()
         });
         fs::write(&program, PROGRAM).unwrap();
         let mut command = Command::new("setpriv");

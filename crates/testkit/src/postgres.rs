@@ -2,7 +2,6 @@
 
 use crate::wait_until;
 use std::fs;
-use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -47,7 +46,7 @@ impl Server {
         if sys::caps::euid() == 0 {
             std::os::unix::fs::chown(&dir, NOBODY.parse().ok(), NOBODY.parse().ok()).unwrap();
         }
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let port = crate::ports::unused_port();
         let mut server = Server { dir, bin, port, process: None };
         let data = server.dir.join("data");
         let made = server

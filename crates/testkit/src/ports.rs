@@ -1,0 +1,18 @@
+//! TCP ports for the servers of tests.
+
+use std::net::TcpListener;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+/// Returns a port of 127.0.0.1 that nobody uses. It is below those that the kernel gives to clients and to port 0, so
+/// no other test takes it before the server does, or while the server is down.
+pub(crate) fn unused_port() -> u16 {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // Another process of tests begins elsewhere.
+    let first = std::process::id().wrapping_mul(61);
+    loop {
+        let port = 10_000 + (first.wrapping_add(NEXT.fetch_add(1, Relaxed)) % 20_000) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}

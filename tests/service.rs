@@ -105,7 +105,7 @@ fn the_documented_configuration_is_right() {
 
 /// A service manager for a unit with Type=notify and FileDescriptorStoreMax=: it receives messages and stores
 /// descriptors.
-struct Manager {
+pub(crate) struct Manager {
     dir: tempfile::TempDir,
     heard: Arc<Mutex<Heard>>,
 }
@@ -117,7 +117,7 @@ struct Heard {
 }
 
 impl Manager {
-    fn new() -> Manager {
+    pub(crate) fn new() -> Manager {
         let dir = tempfile::tempdir().unwrap();
         let socket = UnixDatagram::bind(dir.path().join("notify")).unwrap();
         let heard = Arc::<Mutex<Heard>>::default();
@@ -162,7 +162,7 @@ impl Manager {
         clean(&mut command).args(["-c", &format!("{first}LISTEN_PID=$$ WATCHDOG_PID=$$ exec \"$@\""), "sh"]);
         command.arg(testkit::program::netwren()).arg("log").args(args);
         let names: Vec<&str> = kept.iter().map(|(name, _)| name.as_str()).collect();
-        command.env("NOTIFY_SOCKET", self.dir.path().join("notify")).env("INVOCATION_ID", "0");
+        command.env("NOTIFY_SOCKET", self.socket()).env("INVOCATION_ID", "0");
         command.env("WATCHDOG_USEC", watchdog.as_micros().to_string());
         command.env("LISTEN_FDS", kept.len().to_string()).env("LISTEN_FDNAMES", names.join(":"));
         let files = kept.iter().map(|(_, file)| Arc::clone(file)).collect();
@@ -172,13 +172,19 @@ impl Manager {
         going
     }
 
-    fn count(&self, words: &str) -> usize {
+    /// The socket for `NOTIFY_SOCKET`.
+    pub(crate) fn socket(&self) -> PathBuf {
+        self.dir.path().join("notify")
+    }
+
+    /// How many messages have these words.
+    pub(crate) fn count(&self, words: &str) -> usize {
         let heard = self.heard.lock().unwrap();
         heard.messages.iter().filter(|message| message.contains(words)).count()
     }
 
     #[track_caller]
-    fn wait_for(&self, words: &str) {
+    pub(crate) fn wait_for(&self, words: &str) {
         testkit::wait_until(words, || self.count(words) > 0);
     }
 }

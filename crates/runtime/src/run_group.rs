@@ -1,9 +1,10 @@
-//! Several runs in one process: the parts of an agent.
+//! The runs of an agent's parts, all in one process.
 
 use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use sys::service::StoredFile;
 
 /// Turns of the thread that makes messages, and of the receiving one if it counts them.
 pub type Turns = (u64, Option<u64>);
@@ -21,15 +22,17 @@ pub trait GroupedRun: fmt::Debug + Send + Sync {
 #[derive(Clone, Default)]
 pub struct RunGroup(Arc<Mutex<BTreeMap<&'static str, PartState>>>);
 
-/// What other threads may know of a part.
+/// The state of a part that other threads can read.
 #[derive(Default)]
 struct PartState {
     /// Its run, while it reports signs of life.
     run: Option<Arc<dyn GroupedRun>>,
-    /// What it says about its outputs; only the crate that makes them knows the type.
+    /// The view of its outputs, of a type that only the crate `shipping` knows.
     outputs: Option<Arc<dyn Any + Send + Sync>>,
-    /// Why it does not run.
+    /// The reason why it is stopped.
     trouble: Option<String>,
+    /// Descriptors that its next run continues with.
+    files: Vec<StoredFile>,
 }
 
 impl RunGroup {
@@ -44,7 +47,7 @@ impl RunGroup {
         self.lock().values().filter_map(|part| part.run.clone()).collect()
     }
 
-    /// Calls `each` with the name of each part, with what it says about its outputs, and why it does not run.
+    /// Calls `each` with each part's name, the view of its outputs, and the reason why it is stopped.
     pub fn parts(&self, mut each: impl FnMut(&'static str, Option<&(dyn Any + Send + Sync)>, Option<&str>)) {
         for (name, part) in &*self.lock() {
             each(name, part.outputs.as_deref(), part.trouble.as_deref());
@@ -69,19 +72,32 @@ impl Part {
         self.name
     }
 
-    /// Notes that `run` reports signs of life from now on; `None` ends that.
+    /// Sets the run that reports signs of life; `None` if it has ended.
     pub fn set_run(&self, run: Option<Arc<dyn GroupedRun>>) {
         self.change(|part| part.run = run);
     }
 
-    /// Notes what it says about its outputs, for [`RunGroup::parts`].
+    /// Sets the view of its outputs for [`RunGroup::parts`].
     pub fn set_outputs(&self, outputs: Arc<dyn Any + Send + Sync>) {
         self.change(|part| part.outputs = Some(outputs));
     }
 
-    /// Notes why it does not run; `None` if it does.
+    /// Sets the reason why it is stopped; `None` if it runs.
     pub fn set_trouble(&self, trouble: Option<String>) {
         self.change(|part| part.trouble = trouble);
+    }
+
+    /// Keeps a descriptor for its next run, in place of one with the same name.
+    pub fn keep_file(&self, file: StoredFile) {
+        self.change(|part| {
+            part.files.retain(|other| other.name != file.name);
+            part.files.push(file);
+        });
+    }
+
+    /// Takes the descriptors that an earlier run has kept.
+    pub fn take_files(&self) -> Vec<StoredFile> {
+        std::mem::take(&mut self.group.lock().entry(self.name).or_default().files)
     }
 
     fn change(&self, change: impl FnOnce(&mut PartState)) {

@@ -6,7 +6,9 @@
 use crate::{ShipRequest, Shipment, Shipped};
 use engine::{RowSink, Run, RunError};
 use record::{Accounting, Column, Columns, Field, Kind, Lookups, Next, Round, Sink, SinkError, Table, Value};
+use runtime::messages::{footer_lines, print_message};
 use runtime::run_state::RunState;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -55,7 +57,17 @@ struct Outputs {
     round: RoundRow,
     /// True if the rows themselves have no column `time`.
     adds_time: bool,
+    /// True if rounds follow one another.
+    repeats: bool,
+    /// The printed reasons for missing data.
+    printed: Vec<Cow<'static, str>>,
 }
+
+/// Reasons that are printed during a run; all of them follow at its end.
+///
+/// Bound: different reasons for missing data in shipped rounds. Beyond: they are printed at the end only. By: any user
+/// of the host.
+const REASONS_MAX: usize = 64;
 
 impl ShippedRounds {
     /// Checks the targets before anything is opened, as [`Shipment::check`].
@@ -72,6 +84,8 @@ impl ShippedRounds {
             refusal: None,
             round: RoundRow { table, time_ns: now_ns },
             adds_time: true,
+            repeats: false,
+            printed: Vec::new(),
         })))
     }
 
@@ -93,6 +107,7 @@ impl Sink for ShippedRounds {
         let mut outputs = self.0.borrow_mut();
         if let Some(round) = round {
             outputs.round.time_ns = round.time_ns;
+            outputs.repeats = true;
         }
         if outputs.shipment.is_none() {
             outputs.start(columns)?;
@@ -117,12 +132,25 @@ impl Sink for ShippedRounds {
         Ok(())
     }
 
-    fn end(&mut self, _: &Accounting) -> Result<(), SinkError> {
+    fn end(&mut self, stats: &Accounting) -> Result<(), SinkError> {
+        self.0.borrow_mut().print_new_reasons(stats);
         self.flush()
     }
 }
 
 impl Outputs {
+    /// Prints reasons for missing data once, because the end of the rounds may be weeks away.
+    fn print_new_reasons(&mut self, stats: &Accounting) {
+        for reason in stats.why.iter().filter(|_| self.repeats) {
+            if self.printed.len() < REASONS_MAX && !self.printed.contains(&reason.text) {
+                self.printed.push(reason.text.clone());
+                let why = vec![reason.clone()];
+                let lines = footer_lines(&Accounting { why, ..Accounting::default() });
+                lines.iter().for_each(|line| print_message(&format!("{}: {line}", self.round.table)));
+            }
+        }
+    }
+
     fn start(&mut self, columns: &Columns) -> Result<(), SinkError> {
         self.adds_time = columns.0.iter().all(|column| &*column.name != TIME);
         let time = self.adds_time.then(|| Column { name: TIME.into(), kind: Kind::Time });

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-/// In a target, the name of the part.
+/// The placeholder for the part's name in a target.
 const PART: &str = "{part}";
 
 /// A parsed file.
@@ -54,7 +54,7 @@ impl AgentFile {
 
     /// Prints the warning about the file, if there is one.
     pub(crate) fn warn(&self) {
-        // All parts have the same file.
+        // The parts share one file, so one warning is enough.
         let warning = self.parts.iter().find_map(|(_, config)| config.warning.as_ref());
         warning.iter().for_each(|text| print_message(text));
     }
@@ -92,7 +92,7 @@ impl AgentFile {
     }
 }
 
-/// What a file says.
+/// The contents of a file.
 struct Tables {
     control: Option<PathBuf>,
     spool: Option<PathBuf>,
@@ -152,7 +152,7 @@ fn shared_flag(key: &str, kinds: &[PartKind]) -> Result<&'static Flag, String> {
     })
 }
 
-/// The settings of a part: its own, those of all parts, and its usual ones.
+/// Merges a part's own settings with the shared ones, and adds its defaults.
 fn merged(kind: &PartKind, own: Vec<Setting>, shared: &[Setting], at: usize) -> Vec<Setting> {
     let has = |settings: &[Setting], long: &str| settings.iter().any(|setting| setting.flag.long == long);
     let has_own_receivers = has(&own, "to");
@@ -191,8 +191,9 @@ impl AgentPart {
     pub(crate) fn read(&self) -> Result<Config, Outcome> {
         let file = AgentFile::read(&self.file, self.kinds)?;
         let part = file.parts.into_iter().find(|(kind, _)| kind.name == self.kind.name);
-        part.map(|(_, config)| config)
-            .ok_or_else(|| usage(&format!("{}: [{}] is no longer there", super::shown(&self.file), self.kind.name)))
+        part.map(|(_, config)| config).ok_or_else(|| {
+            usage(&format!("{}: [{}] was removed from the file", super::shown(&self.file), self.kind.name))
+        })
     }
 }
 

@@ -204,7 +204,7 @@ pub(crate) struct AgentPart {
     pub(crate) handle: Part,
     /// The agent's file.
     pub(crate) file: PathBuf,
-    /// All parts that the file may have.
+    /// The kinds of parts that the file may have.
     pub(crate) kinds: &'static [PartKind],
 }
 
@@ -229,7 +229,7 @@ impl<'w> ParsedWords<'w> {
         ParsedWords { matches, part: None, command, commands }
     }
 
-    /// The same words, for a part of an agent.
+    /// Returns the words for a run by this part of an agent.
     pub(crate) fn of_part<'p>(&self, part: Option<&'p AgentPart>) -> ParsedWords<'p>
     where
         'w: 'p,

@@ -5,6 +5,7 @@ use super::numbers::{self, Numbers};
 use export::Predecessor;
 use nflog::{InheritedGroup, LogStream, NextNumber, Succession};
 use runtime::messages::print_message;
+use runtime::run_group::Part;
 use runtime::run_state::RunState;
 use std::fs::File;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -46,9 +47,10 @@ impl Inheritance {
         if run.manager().is_none() {
             return found;
         }
-        for file in take_stored_files() {
-            found.add(file);
-        }
+        // The service manager hands its files to the first run of a process only.
+        let mut files = run.part().map(Part::take_files).unwrap_or_default();
+        files.extend(take_stored_files());
+        files.into_iter().for_each(|file| found.add(file));
         found.number();
         found
     }
@@ -170,9 +172,13 @@ impl Inheritance {
         for (group, socket) in stream.sockets() {
             let is_kept = self.kept.contains(&group) && taken.contains(&group);
             is_whole &= is_kept || self.keep(&self.name(group), socket);
+            self.keep_in_process(&self.name(group), socket);
         }
-        if let Some(file) = self.numbers.as_ref().filter(|_| !self.is_numbers_kept) {
-            self.keep(numbers::NAME, file.as_fd());
+        if let Some(file) = &self.numbers {
+            if !self.is_numbers_kept {
+                self.keep(numbers::NAME, file.as_fd());
+            }
+            self.keep_in_process(numbers::NAME, file.as_fd());
         }
         self.run.keep_bound().store(is_whole, Relaxed);
     }
@@ -181,6 +187,16 @@ impl Inheritance {
     fn keep(&self, name: &str, file: BorrowedFd<'_>) -> bool {
         let told = self.tell(&format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0\n"), &[file]);
         told.map_err(|error| print_message(&format!("{name} is not stored for a restart: {error}"))).is_ok()
+    }
+
+    /// Keeps a file for the next run of an agent's part: while the service manager stores a socket, its group cannot be
+    /// bound again.
+    fn keep_in_process(&self, name: &str, file: BorrowedFd<'_>) {
+        let Some(part) = self.run.part() else { return };
+        match file.try_clone_to_owned() {
+            Ok(file) => part.keep_file(StoredFile { name: name.to_owned(), file }),
+            Err(error) => print_message(&format!("{name} is not kept for a restart of [{}]: {error}", part.name())),
+        }
     }
 
     fn forget(&self, name: &str) {

@@ -50,17 +50,25 @@ fn prepare<'w>(line: &'w ParsedWords<'w>) -> Prepared<'w> {
     }))
 }
 
+/// The part's words for a shell, without passwords.
+fn line_of(words: &ParsedWords<'_>, ship: Option<&ShipRequest>) -> String {
+    let mut line = words.given_words(&["to"]);
+    // Targets are shown without their passwords.
+    line.extend(ship.iter().flat_map(|ship| &ship.targets).map(|target| format!("--to={target}").into()));
+    let filter = words.values("filter").join(" ");
+    line.extend((!filter.is_empty()).then(|| filter.into()));
+    shell_line(&line).unwrap_or_else(|| "… (its words have quotes or other letters than ASCII)".to_owned())
+}
+
 /// Checks every part. Returns the commands in words, and what would keep them from working for this user.
 pub(super) fn check(file: &AgentFile, commands: Commands) -> Result<(String, Vec<String>), Outcome> {
     let (mut text, mut troubles) = (String::new(), Vec::new());
     for part in &file.parts {
         let read = |words: &ParsedWords<'_>| {
             drop(words.prepare()?);
-            let line = shell_line(&words.given_words(&[])).unwrap_or_default();
-            let filter = words.values("filter").join(" ");
-            let filter = if filter.is_empty() { String::new() } else { format!(" '{filter}'") };
-            let _ = writeln!(text, "[{}] netwren {} {line}{filter}", part.0.name, words.command.name);
             let mut ship = Request::of(words)?.ship;
+            let _ =
+                writeln!(text, "[{}] netwren {} {}", part.0.name, words.command.name, line_of(words, ship.as_ref()));
             if let (Some(ship), Some(table), true) = (&ship, words.table(), words.is_given("watch")) {
                 // Which formats a table has does not depend on its columns.
                 ShippedRounds::check(table.name(), ship, &Columns(Vec::new()))?;

@@ -1,4 +1,4 @@
-//! `netwren agent`: several commands in one process, each with its rows' receivers, from one file.
+//! `netwren agent`: runs several commands in one process and ships their rows, as one file says.
 
 pub(crate) mod check;
 pub(crate) mod status;
@@ -53,7 +53,7 @@ static PARTS: [PartKind; 8] = [
     PartKind {
         name: "listeners",
         command: &sockets::LISTENERS_COMMAND,
-        // All at the start, then what changes.
+        // The first round ships all listeners, the others ship changes.
         usual: &[("watch", Some("60")), ("columns", Some("+change")), ("filter", Some("not change = kept"))],
     },
     PartKind { name: "nat", command: &events::COMMAND, usual: &[] },
@@ -131,7 +131,7 @@ fn run(file: AgentFile, path: &Path, commands: Commands) -> Outcome {
             .iter()
             .map(|part| {
                 let name = format!("netwren-{}", part.kind.name);
-                // As large as the main thread's stack.
+                // The main thread's stack has this size.
                 let thread = thread::Builder::new().name(name).stack_size(8 << 20);
                 thread.spawn_scoped(scope, || run_part(part, &file, commands))
             })

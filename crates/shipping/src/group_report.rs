@@ -7,7 +7,7 @@ use runtime::run_group::RunGroup;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// What a part says about its outputs.
+/// The view of a part's outputs.
 pub(super) struct PartOutputs {
     pub(super) monitors: Monitors,
     /// Records that the kernel could not deliver.

@@ -612,12 +612,16 @@ ended_build() {
 # Maximum size in bytes of the static binary with all features, because users copy it to hosts. Older compilers make it
 # somewhat larger.
 readonly BINARY_MAX=18000000
+readonly POINTERS_MAX=500000
 
 small_enough() {
-    local size
+    local size pointers
     size=$(stat -c %s "$BINARY")
+    pointers=$(readelf -SW "$BINARY" | sed -n 's/.* \.data\.rel\.ro *PROGBITS *[^ ]* [^ ]* \([0-9a-f]*\) .*/\1/p')
+    pointers=$((16#$pointers))
     say "$BINARY has $size bytes; the maximum is $BINARY_MAX"
-    ! is_pinned || ((size <= BINARY_MAX))
+    say "$pointers of them are tables with pointers, which each start relocates; the maximum is $POINTERS_MAX"
+    ! is_pinned || ((size <= BINARY_MAX && pointers <= POINTERS_MAX))
 }
 
 # Ends cargo in the background build; cargo then ends its compilers.

@@ -123,7 +123,7 @@ fn root_rows_are_log_records_whatever_the_receiver_answers() {
         );
         assert_eq!(out.status.code(), Some(code), "{wish}: {said}");
         assert!(said.contains(says), "{wish}: {said}");
-        // A gateway cannot tell whether the receiver behind it took the request.
+        // It is unknown whether the receiver took the request before the gateway failed.
         assert_eq!(counts["resent"], if wish == "502 gateway" { rows } else { 0 }, "{wish}");
     }
     drop(held);

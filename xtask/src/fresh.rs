@@ -61,7 +61,7 @@ cd /root/packages
 apt-get -qq install -y --no-install-recommends systemd nftables ./netwren_*.deb
 "#;
 
-/// What an administrator does with the service on the booted system. The configuration is the shipped one, and each
+/// The steps of an administrator on the booted system. The configuration is the shipped one, and each
 /// datagram matches a rule once.
 const BOOTED: &str = r#"
 set -eux
@@ -123,7 +123,11 @@ part_has drops '"reason":"NO_SOCKET"'
 part_has counters '"name":"UdpNoPorts"'
 part_has flows '_port":4740'
 systemctl reload netwren-agent
-systemctl restart netwren-agent
+before=$(grep -c '"prefix":"booted "' /var/log/netwren/log.json)
+systemctl restart netwren-agent &
+for _ in 1 2 3 4 5 6 7 8 9 10; do send 10; sleep 0.02; done
+wait $!
+has_rows $((before + 100))
 netwren agent status
 journalctl --no-pager -u netwren-agent | grep 'continues with groups 5, 1'
 systemctl stop netwren-agent

@@ -5,7 +5,7 @@ use crate::notices::{NoticeHandler, Notices};
 use crate::status::Status;
 use crate::{Batch, DirectDelivery, PushOutcome, Store, Transport, WhenFull};
 use std::io;
-use std::sync::{Arc, OnceLock, PoisonError};
+use std::sync::{Arc, MutexGuard, OnceLock, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -114,12 +114,12 @@ impl Output {
         }
         state.pass_counts();
         drop(state);
-        self.deliver_or_leave();
-        spare.or_else(|| self.shared.lock().store.take_spare()).unwrap_or_else(Batch::new)
+        let mut state = self.deliver_or_leave();
+        spare.or_else(|| state.store.take_spare()).unwrap_or_else(Batch::new)
     }
 
     /// Delivers the queue on this thread if that is allowed and quick; otherwise the output's thread does.
-    fn deliver_or_leave(&self) {
+    fn deliver_or_leave(&self) -> MutexGuard<'_, OutputState> {
         let allowed = if self.is_alone { DirectDelivery::MayWait } else { DirectDelivery::WithoutWait };
         let is_prompt = self.shared.deliver_at_once(allowed);
         let mut state = self.shared.lock();
@@ -128,6 +128,7 @@ impl Output {
             state.is_left = true;
             self.shared.work.notify_one();
         }
+        state
     }
 
     /// True if the wait for room must end: the run is stopping, and the drain time has passed.

@@ -380,7 +380,7 @@ fn drain() {
     // SAFETY: room for 8 bytes; the descriptor is non-blocking, an empty one gives EAGAIN.
     let _ = call("read", || unsafe { libc::read(POKE.load(SeqCst), (&raw mut count).cast(), 8) } as i64);
     if is_requested() {
-        // Other threads that wait must see the end, too.
+        // Otherwise other waiting threads would sleep on.
         poke();
     }
 }

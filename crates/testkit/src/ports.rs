@@ -3,8 +3,8 @@
 use std::net::TcpListener;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Returns a port of 127.0.0.1 that nobody uses. It is below those that the kernel gives to clients and to port 0, so
-/// no other test takes it before the server does, or while the server is down.
+/// Returns an unused port of 127.0.0.1. It is below the ports that the kernel assigns by itself, so other tests cannot
+/// take it before the server does, or while the server is down.
 pub(crate) fn unused_port() -> u16 {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     // Another process of tests begins elsewhere.

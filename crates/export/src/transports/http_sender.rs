@@ -54,7 +54,7 @@ pub(super) struct WrittenRows {
     pub(super) misfit: Option<String>,
 }
 
-/// What follows from an answer.
+/// The consequence of an answer.
 #[derive(Debug)]
 pub(super) enum RequestOutcome {
     /// The receiver took the rows, except this many.

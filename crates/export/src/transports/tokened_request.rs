@@ -31,7 +31,7 @@ impl TokenedRequest {
         Ok(())
     }
 
-    /// The token of the output: 32 hexadecimal digits. With the numbers of its messages, it is that of a request.
+    /// The token of the output: 32 hexadecimal digits. Together with the numbers of messages it identifies a request.
     pub(super) fn token(&self) -> String {
         let mut token = String::with_capacity(32);
         self.id.iter().flatten().for_each(|byte| token.push_str(&format!("{byte:02x}")));

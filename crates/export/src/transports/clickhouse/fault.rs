@@ -35,7 +35,7 @@ impl ServerFault {
         io::Error::new(kind, format!("{what} {object}: {}", self.words()))
     }
 
-    /// What is wrong, and what to do about it.
+    /// The fault and its remedy.
     pub(super) fn words(&self) -> String {
         let advice = match self.code {
             // UNKNOWN_IDENTIFIER in system.columns, UNKNOWN_FORMAT, UNKNOWN_SETTING.

@@ -45,7 +45,7 @@ pub(super) struct ClickHouse {
     shape: TableShape,
     /// The column `host`.
     host: Vec<u8>,
-    /// What the server's table takes; `None` while the connection is closed.
+    /// The columns that the server's table takes; `None` while the connection is closed.
     plan: Option<InsertPlan>,
     /// The rows of a request; the field keeps the memory.
     body: Vec<u8>,
